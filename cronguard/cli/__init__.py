@@ -1,0 +1,1 @@
+"""Argument parsing and rendering; the only place that prints and exits."""

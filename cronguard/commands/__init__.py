@@ -1,0 +1,1 @@
+"""One use case a module: takes a request, returns a frozen result, never prints."""

@@ -1,0 +1,79 @@
+"""What a store must do, in domain operations; nobody above ever sees SQL.
+
+Both backends pass one contract suite (tests/contract). Every call is one short transaction or one read, bounded by
+`within_s`, and raises `StoreDown` when the store cannot be reached or does not answer in that time (a read-only server
+counts as down), `StoreError` when it answers but cannot serve (no rights, newer schema). Refusals are values.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import List, Optional, Protocol, Sequence
+
+from cronguard.core.model import (
+    Claimed,
+    ClaimAnswer,
+    ClaimRequest,
+    Finish,
+    JobRow,
+    Judge,
+    Report,
+    RunRow,
+    Sight,
+    Skip,
+)
+
+
+class Store(Protocol):
+    """One open connection to a store. Used by one thread."""
+
+    name: str  # for messages, secrets masked: `sqlite:/var/lib/cronguard/cronguard.db`, `postgresql://db.example/app`
+    leased: bool  # True: claims end by themselves unless renewed (PostgreSQL); False: the owner's life decides (SQLite)
+
+    def prepare(self, within_s: float) -> None:
+        """Create or migrate the schema if need be; safe for many processes at once on an empty database."""
+
+    def look(self, job: str, lock: str, run_key: str, judge: Judge, within_s: float) -> Sight:
+        """See who holds the lock and whether the key is done, without touching any lock."""
+
+    def claim(self, request: ClaimRequest, judge: Judge, within_s: float) -> ClaimAnswer:
+        """Take the claim or say why not. Decides in this order: done, paused, held (orphans), used.
+
+        An unknown outcome of the COMMIT is settled by run id before this returns. Closes a dead owner's row as
+        `lost`. Calling it again with a run id that already holds the claim answers the same `Claimed`.
+        """
+
+    def renew(self, claim: Claimed, lease_s: float, within_s: float) -> bool:
+        """Extend the lease; False: it is no longer ours."""
+
+    def finish(self, claim: Claimed, finish: Finish, within_s: float) -> bool:
+        """Write the outcome and drop the lease in one transaction; False: no longer ours, nothing was overwritten.
+
+        Repeating a finish that had happened answers True. A row that was closed as `lost` meanwhile gets `late_*`.
+        """
+
+    def note_pings(self, run_id: str, pings: str, within_s: float) -> None:
+        """Keep what became of the heartbeats, after the fact."""
+
+    def record_skip(self, skip: Skip, within_s: float) -> None:
+        """A row for an invocation that started nothing; a consecutive one alike counts the same row up."""
+
+    def deliver(self, report: Report, within_s: float) -> None:
+        """Bring in a spooled finish; never takes a row away, harmless when repeated."""
+
+    def history(
+        self, job: str, limit: int, statuses: Sequence[str], since_utc: Optional[datetime], within_s: float
+    ) -> List[RunRow]:
+        """Runs of a job, newest first. Empty `statuses`: all."""
+
+    def find_runs(self, prefix: str, within_s: float) -> List[RunRow]:
+        """Runs whose id starts with that (at most 10)."""
+
+    def jobs(self, names: Sequence[str], within_s: float) -> List[JobRow]:
+        """Summaries by job name, in order of name; empty `names`: all. Unknown names are absent."""
+
+    def undone(self, job: str, run_keys: Sequence[str], within_s: float) -> List[str]:
+        """Those of `run_keys`, in the given order, for which no run succeeded."""
+
+    def close(self) -> None:
+        """Let go of everything; never raises."""

@@ -1,0 +1,1 @@
+"""What touches the machine: processes, output, pings, clock, host."""
