@@ -53,6 +53,19 @@ class RunRequest(NamedTuple):
     on_terminal: bool = False
 
 
+class Invocation(NamedTuple):
+    """What every command needs of its surroundings, gathered once at the edge.
+
+    `store` and `config` as given by `--store` and `--config`, None if not given; `environ` is a copy of the environment.
+    """
+
+    store: Optional[str]
+    config: Optional[str]
+    log_format: Optional[str]
+    verbose: bool
+    environ: Mapping[str, str]
+
+
 class JobSpec(NamedTuple):
     """Everything that decides how one job runs, resolved from all sources and valid."""
 
