@@ -11,7 +11,7 @@ from typing import Sequence
 
 
 class CronguardError(Exception):
-    """Something that the user is told in one line. `exit_code` is that of `run`; the edge maps it for other commands."""
+    """Something that the user is told in one line; `exit_code` is that of `run`, the edge maps it elsewhere."""
 
     exit_code = 125
 

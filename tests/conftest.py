@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Iterator
 
 import pytest
 
@@ -14,7 +13,7 @@ KEPT = {"PATH", "LANG", "CRONGUARD_TEST_DSN", "CRONGUARD_TEST_SERVER", "CI", "PY
 
 
 @pytest.fixture(autouse=True)
-def clean_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def clean_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No variable of the developer's, no home, a private state directory (0700), a work directory of its own."""
     for name in list(os.environ):
         if name not in KEPT and not name.startswith("PYTEST"):
@@ -28,4 +27,4 @@ def clean_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
-    yield work
+    return work

@@ -56,7 +56,7 @@ class RunRequest(NamedTuple):
 class Invocation(NamedTuple):
     """What every command needs of its surroundings, gathered once at the edge.
 
-    `store` and `config` as given by `--store` and `--config`, None if not given; `environ` is a copy of the environment.
+    `store` and `config` as given by `--store` and `--config`, None if not given; `environ`: a copy of the environment.
     """
 
     store: Optional[str]

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import List, Optional, Protocol, Sequence
 
 from cronguard.core.model import (
-    Claimed,
     ClaimAnswer,
+    Claimed,
     ClaimRequest,
     Finish,
     JobRow,
