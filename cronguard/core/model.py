@@ -282,6 +282,7 @@ class Finish(NamedTuple):
     """What the finish row gets. `finished_at_utc` by the invocation's clock."""
 
     outcome: Outcome
+    message: str  # the command's own, if it reported one; else the outcome's
     finished_at_utc: datetime
     duration_s: float
     attempts: int

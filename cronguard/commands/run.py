@@ -1,0 +1,230 @@
+"""`cronguard run`: resolve, place, pass, leave.
+
+Only this module knows the order of an invocation. The keeper is forked before any thread, connection or lock exists;
+the slot is fixed before the jitter; whatever goes wrong before the command was started still sends one fail ping.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Mapping, NamedTuple, Optional, Tuple
+
+from cronguard import __version__
+from cronguard.core import exitcodes, policy
+from cronguard.core.config import resolve_job
+from cronguard.core.masking import mask_argv
+from cronguard.core.model import Event, Invocation, JobFacts, JobSpec, RunRequest, Say
+from cronguard.core.zones import tzdata_version
+from cronguard.errors import ConfigError, CronguardError, StoreError
+from cronguard.pipeline.passage import Budget, Passage, Place, Surroundings
+from cronguard.pipeline.placing import place_at, zone_for
+from cronguard.pipeline.preview import preview
+from cronguard.pipeline.slot import run_slot
+from cronguard.store.spool import Spool
+from cronguard.store.worker import StoreWorker
+from cronguard.system import clock, host, identity
+from cronguard.system.keeper import Keeper, fork_keeper
+from cronguard.system.pinger import Ping, Pinger
+from cronguard.system.secrets import resolve
+from cronguard.system.signals import Signals
+from cronguard.system.supervisor import pause
+from cronguard.workspace import Workspace, open_workspace
+
+DELIVER_MOST = 20  # spooled reports of earlier runs that this one brings in before its own work
+DELIVER_S = 1.0
+
+
+class RunResult(NamedTuple):
+    """`lines` are for stdout (`--dry-run`), `tail` for stderr (`--quiet` after a failure)."""
+
+    exit_code: int
+    lines: Tuple[str, ...] = ()
+    tail: bytes = b""
+
+
+def run(request: RunRequest, invocation: Invocation, say: Say) -> RunResult:
+    """One invocation. Raises CronguardError (exit code 125) when cronguard could not do its part."""
+    signals = Signals()
+    signals.install()
+    notice = clock.test_notice(invocation.environ)
+    if notice:
+        say(Event("test_mode", "warning", {"job": request.job}, notice))
+    try:
+        return _run(request, invocation, signals, say)
+    except CronguardError as error:
+        if not request.dry_run:
+            _fail_ping(request, invocation, error)
+        raise
+    finally:
+        signals.restore()
+
+
+def _run(request: RunRequest, invocation: Invocation, signals: Signals, say: Say) -> RunResult:
+    workspace = open_workspace(invocation, request.job)
+    spec = resolve_job(request, workspace.document, workspace.file_name, invocation.environ).spec
+    zone = zone_for(spec, say)
+    place = place_at(spec, zone, clock.now_utc(invocation.environ))
+    if request.dry_run:
+        return _dry_run(request, invocation, workspace, spec, place)
+    keeper = fork_keeper()
+    try:
+        worker = workspace.worker()
+        try:
+            s = _surroundings(request, invocation, workspace, spec, zone, worker, keeper, signals, say)
+            return _pass(s, place)
+        finally:
+            worker.close(1.0)
+    finally:
+        keeper.goodbye()
+
+
+def _pass(s: Surroundings, place: Place) -> RunResult:
+    delay_s = _jitter(s.spec, s.owner.host)
+    if delay_s and pause(delay_s, s.signals, None) is not None:
+        return RunResult(exitcodes.for_signal(s.signals.first or 15))
+    _deliver(s)
+    return _result(s.spec, run_slot(s, place))
+
+
+def _result(spec: JobSpec, passage: Passage) -> RunResult:
+    failed = passage.status not in ("success", "skipped")
+    return RunResult(passage.leave_with, tail=passage.tail if spec.quiet and failed else b"")
+
+
+
+
+def _jitter(spec: JobSpec, host_name: str) -> float:
+    """A delay that is the same each time for one job on one host, and spread evenly over all of them (FR-63)."""
+    share = zlib.crc32(f"{spec.job}\0{host_name}".encode()) / 2**32
+    return spec.jitter_s * share
+
+
+# --- surroundings ---
+
+
+def _surroundings(
+    request: RunRequest,
+    invocation: Invocation,
+    workspace: Workspace,
+    spec: JobSpec,
+    zone: str,
+    worker: StoreWorker,
+    keeper: Keeper,
+    signals: Signals,
+    say: Say,
+) -> Surroundings:
+    environ = invocation.environ
+    argv = ("/bin/sh", "-c", *spec.command) if spec.shell else spec.command
+    return Surroundings(
+        spec=spec,
+        facts=_facts(spec, zone),
+        zone=zone,
+        tzdata=tzdata_version(),
+        owner=identity.own_identity(keeper.pid, environ),
+        user=host.user_name(),
+        version=__version__,
+        argv=argv,
+        masked_argv=mask_argv(argv),
+        directory=host.working_directory(spec.chdir),
+        environ=environ,
+        state_dir=workspace.state_dir,
+        trigger="manual" if request.on_terminal or request.force else "schedule",
+        force=request.force,
+        store=worker,
+        spool=Spool(workspace.spool_dir),
+        keeper=keeper,
+        signals=signals,
+        judge=identity.make_judge(workspace.state_dir, environ),
+        ping_url=_ping_url(spec, environ, say),
+        say=say,
+        now=lambda: clock.now_utc(environ),
+    )
+
+
+def _facts(spec: JobSpec, zone: str) -> JobFacts:
+    return JobFacts(
+        job=spec.job,
+        schedule=spec.schedule,
+        zone=zone,
+        key=spec.key,
+        timeout_s=spec.timeout_s,
+        grace_s=spec.grace_s,
+        max_late_s=spec.max_late_s,
+        look_back_s=spec.look_back_s,
+        redo=spec.redo,
+    )
+
+
+def _ping_url(spec: JobSpec, environ: Mapping[str, str], say: Say) -> Optional[str]:
+    """The heartbeat's URL; one that cannot be read is said and done without (P7)."""
+    if spec.ping is None:
+        return None
+    try:
+        return resolve(spec.ping, environ, "--ping")
+    except ConfigError as error:
+        say(Event("ping_failed", "warning", {"job": spec.job}, f"{spec.job} runs without a heartbeat: {error}"))
+        return None
+
+
+def _deliver(s: Surroundings) -> None:
+    """Bring in what earlier runs could not record: a success among it may be this very slot's (P2, P3)."""
+    if not s.spool.pending():
+        return
+    budget = Budget(DELIVER_S)
+    try:
+        s.store.call(lambda store: store.prepare(DELIVER_S), DELIVER_S)
+        done, aside = s.spool.deliver(
+            lambda report: s.store.call(lambda store: store.deliver(report, DELIVER_S), DELIVER_S),
+            DELIVER_MOST,
+            budget.left,
+        )
+    except StoreError:
+        return  # still down; the reports stay where they are and the claim will say it
+    if done:
+        s.say(Event("delivered", "info", {"job": s.spec.job, "reports": done}))
+    if aside:
+        text = f"{aside} spooled reports could not be delivered and were set aside as *.bad in {s.spool.directory}"
+        s.say(Event("set_aside", "warning", {"job": s.spec.job, "reports": aside}, text))
+
+
+# --- before the command ---
+
+
+def _fail_ping(request: RunRequest, invocation: Invocation, error: CronguardError) -> None:
+    """One fail ping for what never started, if the URL can still be made out (FR-48)."""
+    url = _known_ping(request, invocation)
+    if url is None:
+        return
+    pinger = Pinger(url, request.options.get("ping_style", "auto"), identity.new_run_id())
+    pinger.finish(Ping("fail"), str(error).encode("utf-8", "replace"), 0.0)
+
+
+def _known_ping(request: RunRequest, invocation: Invocation) -> Optional[str]:
+    """The URL by the usual precedence, read from settings of which others may be wrong."""
+    try:
+        document: Mapping[str, object] = open_workspace(invocation, request.job).document
+    except CronguardError:
+        document = {}
+    jobs = document.get("jobs")
+    tables = [jobs.get(request.job) if isinstance(jobs, dict) else None, document.get("defaults")]
+    job_text, defaults_text = (table.get("ping") if isinstance(table, dict) else None for table in tables)
+    for text in (request.options.get("ping"), job_text, invocation.environ.get("CRONGUARD_PING"), defaults_text):
+        if isinstance(text, str) and text:
+            try:
+                return resolve(text, invocation.environ, "--ping")
+            except ConfigError:
+                return None
+    return None
+
+
+def _dry_run(
+    request: RunRequest, invocation: Invocation, workspace: Workspace, spec: JobSpec, place: Place
+) -> RunResult:
+    lateness = None if place.slot is None else (place.at_utc - place.slot.at_utc).total_seconds()
+    question = policy.Question(spec, request.force, lateness, 0.0, invocation.environ.get("CRONGUARD_RUN_ID"))
+    worker = workspace.worker()
+    try:
+        shown = preview(place, question, worker, identity.make_judge(workspace.state_dir, invocation.environ))
+    finally:
+        worker.close(1.0)
+    return RunResult(shown.exit_code, shown.lines)

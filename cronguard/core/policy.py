@@ -1,0 +1,98 @@
+"""What to do with what the store shows: go, skip, wait or refuse. The same rules for a look and a refused claim."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional, Tuple, Union
+
+from cronguard.core.model import ClaimAnswer, Done, Held, Holder, JobSpec, Paused, Sight, Used
+
+
+class Question(NamedTuple):
+    """The part of an invocation that decides. `own_run`: the run this process was started by, if any."""
+
+    spec: JobSpec
+    force: bool
+    lateness_s: Optional[float]
+    waited_s: float
+    own_run: Optional[str]
+
+
+class Go(NamedTuple):
+    """Claim it."""
+
+
+class SkipIt(NamedTuple):
+    """Do not start the command, leave quietly."""
+
+    reason: str
+    detail: str
+    holder: Optional[Holder] = None
+    orphans: Tuple[int, ...] = ()
+    done_run: Optional[str] = None
+
+
+class Wait(NamedTuple):
+    """Look again in a second."""
+
+    holder: Holder
+
+
+class Refuse(NamedTuple):
+    """`--on-conflict fail`: an error, with a row and a fail ping."""
+
+    reason: str
+    detail: str
+    holder: Holder
+
+
+Decision = Union[Go, SkipIt, Wait, Refuse]
+NOTHING = Sight(done_run=None, paused=None, holder=None, orphans=(), claims=0, known=False)
+
+
+def decide(question: Question, sight: Sight) -> Decision:
+    """In the order of what a person would want to hear: done, paused, busy, too late, used up."""
+    spec, force = question.spec, question.force
+    if sight.done_run is not None and not force:
+        return SkipIt("already_done", f"done by run {sight.done_run[:8]}", done_run=sight.done_run)
+    if sight.paused is not None:
+        return SkipIt("paused", sight.paused)
+    if sight.holder is not None:
+        return _conflict(question, sight.holder, sight.orphans)
+    if force:
+        return Go()
+    if spec.max_late_s is not None and question.lateness_s is not None and question.lateness_s > spec.max_late_s:
+        return SkipIt("too_late", "the slot is older than --max-late")
+    if spec.redo == "never" and sight.claims > 0:
+        return SkipIt("attempts_used", "the slot was tried before and --redo is never")
+    return Go()
+
+
+def sight_of(answer: ClaimAnswer) -> Sight:
+    """A refused claim, as if it had been seen before: between look and claim somebody was faster."""
+    if isinstance(answer, Held):
+        return NOTHING._replace(holder=answer.holder, orphans=answer.orphans, known=True)
+    if isinstance(answer, Done):
+        return NOTHING._replace(done_run=answer.run_id, known=True)
+    if isinstance(answer, Paused):
+        return NOTHING._replace(paused=answer.reason, known=True)
+    if isinstance(answer, Used):
+        return NOTHING._replace(claims=1, known=True)
+    raise TypeError(f"not a refusal: {answer!r}")
+
+
+def _conflict(question: Question, holder: Holder, orphans: Tuple[int, ...]) -> Decision:
+    spec = question.spec
+    if orphans:
+        pids = ", ".join(str(pid) for pid in orphans)
+        what = f"processes {pids} of the unfinished run {holder.run_id[:8]} are still there on {holder.host}"
+        reason = "orphans"
+    else:
+        what = f"run {holder.run_id[:8]} of {holder.job} holds it on {holder.host}"
+        reason = "lock_held"
+    if holder.run_id == question.own_run:
+        return SkipIt(reason, "inside its own run", holder=holder)
+    if spec.on_conflict == "fail":
+        return Refuse(reason, what, holder)
+    if spec.on_conflict == "wait" and question.waited_s < spec.wait_s:
+        return Wait(holder)
+    return SkipIt(reason, what, holder=holder, orphans=orphans)

@@ -1,0 +1,92 @@
+"""Taking the claim: look, decide, claim, and wait when told to."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple, Union
+
+from cronguard.core import policy
+from cronguard.core.model import Claimed, ClaimRequest
+from cronguard.pipeline.passage import Budget, Place, Surroundings
+from cronguard.pipeline.telling import say_no_timeout
+from cronguard.system.clock import boot_s
+from cronguard.system.supervisor import pause
+
+START_S = 15.0  # connect, look and claim together (FR-19, FR-63, FR-64: another writer may hold SQLite for 8 s)
+
+
+class Interrupted(NamedTuple):
+    """A signal came before the claim."""
+
+    signal: int
+
+
+Taken = Union[Claimed, policy.SkipIt, policy.Refuse, Interrupted]
+
+
+def request_for(s: Surroundings, place: Place, run_id: str) -> ClaimRequest:
+    lateness = None if place.slot is None else (place.at_utc - place.slot.at_utc).total_seconds()
+    return ClaimRequest(
+        run_id=run_id,
+        facts=s.facts,
+        lock=s.spec.lock,
+        run_key=run_id if place.run_key is None else place.run_key,
+        keyed=place.run_key is not None,
+        slot=place.slot,
+        zone=s.zone,
+        tzdata=s.tzdata,
+        trigger=s.trigger,
+        force=s.force,
+        redo=s.spec.redo,
+        lease_s=s.spec.lease_s,
+        owner=s.owner,
+        user=s.user,
+        version=s.version,
+        argv=s.masked_argv,
+        directory=s.directory,
+        release=s.spec.release,
+        now_utc=place.at_utc,
+        lateness_s=lateness,
+    )
+
+
+def take(s: Surroundings, request: ClaimRequest) -> Taken:
+    """Look, decide, claim; with `--on-conflict wait` again every second or so, deciding all but the slot anew."""
+    began = boot_s()
+    while True:
+        question = _question(s, request, boot_s() - began)
+        decision = _look_and_claim(s, request, question)
+        if isinstance(decision, Claimed):
+            return decision
+        if isinstance(decision, (policy.SkipIt, policy.Refuse)):
+            return decision
+        if pause(_about_a_second(), s.signals, None) is not None:
+            return Interrupted(s.signals.first or 15)
+
+
+def _look_and_claim(
+    s: Surroundings, request: ClaimRequest, question: policy.Question
+) -> Union[policy.Decision, Claimed]:
+    """One try. `Go` never comes back: a claim refused for a reason that --force overrides would be a fault."""
+    budget = Budget(START_S)
+    facts, lock, key = request.facts, request.lock, request.run_key
+    s.store.call(lambda store: store.prepare(budget.left()), budget.left())
+    sight = s.store.call(lambda store: store.look(facts.job, lock, key, s.judge, budget.left()), budget.left())
+    decision = policy.decide(question, sight)
+    if not isinstance(decision, policy.Go):
+        return decision
+    if not sight.known and not s.spec.timeout_given:
+        say_no_timeout(s)
+    fresh = request._replace(now_utc=s.now())
+    answer = s.store.call(lambda store: store.claim(fresh, s.judge, budget.left()), budget.left())
+    return answer if isinstance(answer, Claimed) else policy.decide(question, policy.sight_of(answer))
+
+
+def _question(s: Surroundings, request: ClaimRequest, waited_s: float) -> policy.Question:
+    lateness = None if request.slot is None else (s.now() - request.slot.at_utc).total_seconds()
+    return policy.Question(s.spec, s.force, lateness, waited_s, s.environ.get("CRONGUARD_RUN_ID"))
+
+
+def _about_a_second() -> float:
+    """0.8 to 1.2 s, so that waiters do not march in step."""
+    return 0.8 + 0.4 * os.urandom(1)[0] / 255

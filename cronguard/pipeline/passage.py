@@ -1,0 +1,68 @@
+"""The values of a passage: where it is about, what it works with, what came of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Callable, Mapping, NamedTuple, Optional, Tuple
+
+from cronguard.core.model import JobFacts, JobSpec, Judge, Owner, Say, Slot
+from cronguard.store.spool import Spool
+from cronguard.store.worker import StoreWorker
+from cronguard.system.clock import boot_s
+from cronguard.system.keeper import Keeper
+from cronguard.system.signals import Signals
+
+
+class Place(NamedTuple):
+    """Which unit of work this invocation is about, fixed before anything is claimed."""
+
+    slot: Optional[Slot]
+    run_key: Optional[str]  # None: `--key none`, every run is its own
+    at_utc: datetime
+
+
+class Surroundings(NamedTuple):
+    """What a passage works with. Made once an invocation, shared by all its slots."""
+
+    spec: JobSpec
+    facts: JobFacts
+    zone: str
+    tzdata: str
+    owner: Owner
+    user: str
+    version: str
+    argv: Tuple[str, ...]
+    masked_argv: Tuple[str, ...]
+    directory: str
+    environ: Mapping[str, str]
+    state_dir: str
+    trigger: str
+    force: bool
+    store: StoreWorker
+    spool: Spool
+    keeper: Keeper
+    signals: Signals
+    judge: Judge
+    ping_url: Optional[str]
+    say: Say
+    now: Callable[[], datetime]
+
+
+class Passage(NamedTuple):
+    """What became of a slot. `tail` is for `--quiet`, which shows output only after a failure."""
+
+    leave_with: int
+    status: str
+    reason: Optional[str]
+    tail: bytes = b""
+
+
+class Budget:
+    """Seconds that a phase may still take, on the boot-time clock."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = boot_s() + seconds
+
+    def left(self) -> float:
+        """Never negative; 0 when it is spent."""
+        return max(0.0, self._end - boot_s())

@@ -1,0 +1,50 @@
+"""Where an invocation belongs: the zone, the slot, the run key. Fixed once, before jitter, waiting and claiming."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from cronguard.core.model import Event, JobSpec, Say
+from cronguard.core.runkey import key_for
+from cronguard.core.schedule import parse_schedule
+from cronguard.core.zones import load_zone
+from cronguard.errors import ConfigError, ScheduleError
+from cronguard.pipeline.passage import Place
+from cronguard.system import host
+
+
+def zone_for(spec: JobSpec, say: Say) -> str:
+    """The company's zone; the host's only when nobody configured one, and said; never a silent UTC (FR-94, FR-97)."""
+    needed = spec.schedule is not None or (spec.key != "none" and spec.run_key is None)
+    name = spec.timezone or host.host_zone()
+    if name is None:
+        if needed:
+            raise ConfigError(("--timezone: not set, and this host's zone is unknown",), "set timezone in the config")
+        return _unneeded_zone(spec, "this host's zone is unknown", say)
+    try:
+        load_zone(name)
+    except ScheduleError as error:
+        if needed or spec.timezone:
+            raise
+        return _unneeded_zone(spec, str(error), say)
+    if needed and not spec.timezone:
+        text = f"{spec.job} uses this host's time zone {name}; set timezone in the config"
+        say(Event("host_zone", "info", {"job": spec.job, "zone": name}, text))
+    return name
+
+
+def _unneeded_zone(spec: JobSpec, why: str, say: Say) -> str:
+    text = f"{spec.job} has no schedule and no zone, CRONGUARD_DAY is that of UTC: {why}"
+    say(Event("no_zone", "info", {"job": spec.job, "zone": "UTC"}, text))
+    return "UTC"
+
+
+def place_at(spec: JobSpec, zone: str, now: datetime) -> Place:
+    slot = None
+    if spec.schedule is not None:
+        slot = parse_schedule(spec.schedule, zone).latest(now)
+        if slot is None:
+            raise ScheduleError(f"--{spec.schedule.kind}: {spec.schedule.text!r}: never occurred before now")
+    if spec.run_key is not None:
+        return Place(slot, spec.run_key, now)
+    return Place(slot, None if spec.key == "none" else key_for(spec.key, slot, now, zone), now)

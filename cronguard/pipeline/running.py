@@ -1,0 +1,103 @@
+"""Running the command: its attempts, its environment, its pings' beginning."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Callable, Dict, Optional, Tuple
+
+from cronguard.core import outcome as judging
+from cronguard.core.durations import format_duration
+from cronguard.core.model import Claimed, ClaimRequest, Event, Exit, Lease
+from cronguard.core.runkey import environment_for
+from cronguard.pipeline.passage import Surroundings
+from cronguard.system import results
+from cronguard.system.clock import boot_s
+from cronguard.system.pinger import Pinger
+from cronguard.system.supervisor import Command, Limits, pause, supervise
+
+# What a run tells its command, each with the prefix CRONGUARD_; an outer run's are taken away first.
+_NAMES = (
+    "JOB", "RUN_ID", "RUN_KEY", "SLOT", "SLOT_LOCAL", "DAY", "ZONE",
+    "ATTEMPT", "FENCE", "DEADLINE", "TRIGGER", "OUTPUT",
+)
+
+
+def attempts(
+    s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], pinger: Optional[Pinger], lease: Optional[Lease]
+) -> Tuple[Exit, int]:
+    """Run the command until it need not be run again; the facts of the last attempt, and how many there were."""
+    attempt = 1
+    while True:
+        if s.signals.first is not None:
+            return _never_started("signal", s.signals.first), attempt - 1
+        start = pinger.start if pinger is not None and attempt == 1 else None
+        exit_ = _attempt(s, request, claim, attempt, start, lease)
+        if attempt > s.spec.retries or not judging.retryable(judging.judge(exit_, s.spec.timeout_s)):
+            return exit_, attempt
+        delay_s = s.spec.retry_delay_s * 2 ** (attempt - 1)
+        fields = {"job": s.spec.job, "run": request.run_id[:8], "attempt": attempt, "delay": format_duration(delay_s)}
+        s.say(Event("retrying", "info", fields, judging.judge(exit_, s.spec.timeout_s).message))
+        interruption = pause(delay_s, s.signals, lease)
+        if interruption is not None:
+            return exit_._replace(stopped_by=interruption, stop_signal=s.signals.first), attempt
+        attempt += 1
+
+
+def _attempt(
+    s: Surroundings,
+    request: ClaimRequest,
+    claim: Optional[Claimed],
+    attempt: int,
+    start_ping: Optional[Callable[[], None]],
+    lease: Optional[Lease],
+) -> Exit:
+    spec = s.spec
+    results_path = results.create(s.state_dir, request.run_id)
+    command = Command(
+        argv=s.argv,
+        env=_environment(s, request, claim, attempt, results_path),
+        directory=s.directory,
+        stdin=spec.stdin,
+        capture=not spec.no_capture,
+        echo=not spec.quiet,
+        tail_bytes=spec.tail_bytes,
+        results_path=results_path,
+    )
+    limits = Limits(spec.timeout_s, spec.grace_s, spec.leftovers)
+    sent_at = boot_s() if claim is None else claim.sent_at
+
+    def started(_pid: int) -> None:
+        if start_ping is not None:
+            start_ping()
+
+    return supervise(s.keeper, command, limits, s.signals, lease, spec.lease_s, sent_at, started)
+
+
+def _never_started(stopped_by: str, stop_signal: int) -> Exit:
+    return Exit(None, None, None, None, stopped_by, stop_signal, 0.0, None, None, (), (), b"", 0, {}, False)
+
+
+def _environment(
+    s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], attempt: int, results_path: Optional[str]
+) -> Dict[str, str]:
+    """The command's environment: ours, the job's `env`, and what this run is (never what an outer run was)."""
+    now = s.now()
+    own = {
+        "CRONGUARD_JOB": s.spec.job,
+        "CRONGUARD_RUN_ID": request.run_id,
+        "CRONGUARD_RUN_KEY": request.run_key,
+        "CRONGUARD_ATTEMPT": str(attempt),
+        "CRONGUARD_TRIGGER": request.trigger if claim is None else claim.trigger,
+    }
+    if claim is not None:
+        own["CRONGUARD_FENCE"] = str(claim.fence)
+    if s.spec.timeout_s is not None:
+        own["CRONGUARD_DEADLINE"] = (now + timedelta(seconds=s.spec.timeout_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if results_path is not None:
+        own["CRONGUARD_OUTPUT"] = results_path
+    own.update(environment_for(request.slot, now, s.zone))
+    outer = {f"CRONGUARD_{name}" for name in _NAMES}
+    environ = {name: value for name, value in s.environ.items() if name not in outer}
+    environ.update(s.spec.env)
+    environ.update(own)
+    return environ

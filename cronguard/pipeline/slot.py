@@ -1,0 +1,126 @@
+"""The whole way of one slot."""
+
+from __future__ import annotations
+
+import os
+from typing import Optional
+
+from cronguard.core import exitcodes, policy
+from cronguard.core import outcome as judging
+from cronguard.core.model import Claimed, ClaimRequest, Event, Exit, Finish, Outcome
+from cronguard.errors import StoreDown, StoreError
+from cronguard.pipeline.claiming import Interrupted, request_for, take
+from cronguard.pipeline.passage import Passage, Place, Surroundings
+from cronguard.pipeline.recording import NOTE_S, finish_of, record, record_skip
+from cronguard.pipeline.running import attempts
+from cronguard.pipeline.telling import say_claimed, say_finished
+from cronguard.store.flock import HostLock
+from cronguard.system.clock import boot_s
+from cronguard.system.identity import new_run_id
+from cronguard.system.pinger import Ping, Pinger
+
+
+def run_slot(s: Surroundings, place: Place) -> Passage:
+    """Take the slot through. StoreDown when the store is down at the start and the job may not run without it."""
+    run_id = new_run_id()
+    request = request_for(s, place, run_id)
+    lock = HostLock(os.path.join(s.state_dir, "locks"), s.spec.lock) if s.spec.on_store_error == "run" else None
+    if lock is not None and not lock.try_acquire(run_id):
+        busy = policy.SkipIt("lock_held", f"a run on this host holds it ({lock.holder_text() or 'just started'})")
+        return _skipped(s, request, busy)
+    try:
+        return _claimed_or_not(s, request)
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def _claimed_or_not(s: Surroundings, request: ClaimRequest) -> Passage:
+    try:
+        taken = take(s, request)
+    except StoreDown as error:
+        if s.spec.on_store_error != "run":
+            raise
+        return _unguarded(s, request, error)
+    if isinstance(taken, Claimed):
+        return _run(s, request, taken)
+    if isinstance(taken, Interrupted):
+        s.say(Event("interrupted", "info", {"job": s.spec.job, "signal": judging.signal_name(taken.signal)}))
+        return Passage(exitcodes.for_signal(taken.signal), "aborted", None)
+    if isinstance(taken, policy.Refuse):
+        return _refused(s, request, taken)
+    return _skipped(s, request, taken)
+
+
+def _skipped(s: Surroundings, request: ClaimRequest, skip: policy.SkipIt) -> Passage:
+    record_skip(s, request, "skipped", skip.reason, skip.holder.run_id if skip.holder else skip.done_run, skip.detail)
+    fields = {"job": s.spec.job, "key": request.run_key, "reason": skip.reason}
+    if skip.holder is not None:
+        fields["owner"] = f"{skip.holder.run_id[:8]}@{skip.holder.host}"
+        fields["since"] = skip.holder.since_utc.strftime("%H:%M:%SZ")
+    level = "warning" if skip.reason == "orphans" else "info"
+    s.say(Event("skipped", level, fields, f"{s.spec.job} was not started: {skip.detail or skip.reason}"))
+    return Passage(exitcodes.for_skip(skip.reason, s.spec.skip_exit_code), "skipped", skip.reason)
+
+
+def _refused(s: Surroundings, request: ClaimRequest, refusal: policy.Refuse) -> Passage:
+    """`--on-conflict fail`: loud, with a row and a fail ping."""
+    record_skip(s, request, "failed", refusal.reason, refusal.holder.run_id, refusal.detail)
+    fields = {"job": s.spec.job, "key": request.run_key, "reason": refusal.reason}
+    s.say(Event("refused", "error", fields, f"{s.spec.job} was not started: {refusal.detail}"))
+    if s.ping_url is not None:
+        Pinger(s.ping_url, s.spec.ping_style, request.run_id).finish(Ping("fail"), refusal.detail.encode(), 0.0)
+    return Passage(exitcodes.OUR_FAULT, "failed", refusal.reason)
+
+
+def _unguarded(s: Surroundings, request: ClaimRequest, error: StoreDown) -> Passage:
+    """`--on-store-error run`: under the host's lock only, loudly, with what this host itself knows to be done."""
+    for report in s.spool.reports():
+        same = report.request.facts.job == s.spec.job and report.request.run_key == request.run_key
+        if same and report.finish.outcome.status == "success" and not s.force:
+            done = policy.SkipIt("already_done", f"done by run {report.request.run_id[:8]}", None)
+            fields = {"job": s.spec.job, "key": request.run_key, "reason": "already_done"}
+            s.say(Event("skipped", "warning", fields, f"{s.spec.job} was not started: {done.detail} ({error})"))
+            return Passage(exitcodes.DONE, "skipped", "already_done")
+    text = f"{s.spec.job} runs UNGUARDED: the store is down and --on-store-error is run ({error})"
+    s.say(Event("unguarded", "warning", {"job": s.spec.job, "key": request.run_key}, text))
+    return _run(s, request, None)
+
+
+def _run(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed]) -> Passage:
+    """Supervise, judge, record, announce; `claim` None is an unguarded run."""
+    say_claimed(s, request, claim)
+    pinger = None if s.ping_url is None else Pinger(s.ping_url, s.spec.ping_style, request.run_id)
+    lease = s.store.keep_renewed(claim, s.spec.lease_s) if claim is not None and s.store.leased else None
+    began = boot_s()
+    exit_, tries = attempts(s, request, claim, pinger, lease)
+    duration_s = boot_s() - began
+    if lease is not None:
+        s.store.stop_renewing()
+    outcome = judging.judge(exit_, s.spec.timeout_s)
+    finish = finish_of(s, exit_, outcome, duration_s, tries)
+    record(s, request, claim, finish)
+    say_finished(s, request, finish)
+    if pinger is not None:
+        _announce(s, request, pinger, exit_, finish)
+    return Passage(outcome.leave_with, outcome.status, outcome.reason, exit_.tail)
+
+
+def _announce(s: Surroundings, request: ClaimRequest, pinger: Pinger, exit_: Exit, finish: Finish) -> None:
+    body = exit_.tail if exit_.tail else finish.message.encode("utf-8", "replace")
+    told = pinger.finish(_ping_for(finish.outcome), body, finish.duration_s)
+    if "not delivered" in told:
+        s.say(Event("ping_failed", "warning", {"job": s.spec.job}, f"heartbeat of {s.spec.job}: {told}"))
+    try:
+        s.store.call(lambda store: store.note_pings(request.run_id, told, NOTE_S), NOTE_S)
+    except StoreError:
+        pass  # P7: a note about a helper is not worth a word more
+
+
+def _ping_for(outcome: Outcome) -> Ping:
+    """The command's own code or 128+n where it ended by itself; plain `fail` where we ended it or never began."""
+    if outcome.status == "success":
+        return Ping("success")
+    if outcome.status == "failed" and (outcome.exit_code is not None or outcome.signal is not None):
+        return Ping("exit", outcome.leave_with)
+    return Ping("fail")
