@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import List, Tuple
 
-_UNITS = (("d", 86400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0), ("ms", 0.001))
+_UNITS: Tuple[Tuple[str, float], ...] = (("d", 86400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0), ("ms", 0.001))
 _DIGITS = frozenset("0123456789")  # str.isdigit also takes other scripts' digits and superscripts
 _LONGEST_S = 36500 * 86400.0  # a century: far from where timedelta, time_t and poll timeouts overflow
 _FACTORS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}

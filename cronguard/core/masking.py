@@ -28,18 +28,18 @@ _MARKS = ("=", ":", "--", "AKIA", "ASIA", "gh", "xox", "sk_", "eyJ", "-")
 
 
 class _Patterns(NamedTuple):
-    url: "re.Pattern[str]"
-    header: "re.Pattern[str]"
-    assignment: "re.Pattern[str]"
-    option: "re.Pattern[str]"
-    token: "re.Pattern[str]"
+    url: re.Pattern[str]
+    header: re.Pattern[str]
+    assignment: re.Pattern[str]
+    option: re.Pattern[str]
+    token: re.Pattern[str]
 
 
 _compiled: List[_Patterns] = []
 
 
 def mask_argv(argv: Sequence[str]) -> Tuple[str, ...]:
-    """A command with its secrets replaced: values of telling options, assignments, URLs, headers, known token shapes."""
+    """A command with its secrets replaced: telling options and assignments, URLs, headers, known token shapes."""
     masked: List[str] = []
     letter = _LETTERS.get(argv[0].rsplit("/", 1)[-1]) if argv else None
     secret_next = False
@@ -116,7 +116,7 @@ def _mask_word(word: str) -> str:
     return mask_text(word)
 
 
-def _keep_name(found: "re.Match[str]") -> str:
+def _keep_name(found: re.Match[str]) -> str:
     name, between = found.group(1), found.group(2)
     return f"{name}{between}{MASK}" if is_secret_name(name) else found.group()
 

@@ -1,0 +1,124 @@
+"""Single values as users write them, each with one parser: text in, value out, ValueError with a reason.
+
+What the parsers know is the value alone; whether values go together is core.config's business.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Optional, Tuple
+
+from cronguard.core import names
+from cronguard.core.durations import format_duration, format_size, parse_duration, parse_size
+
+Parser = Callable[[str], object]
+
+
+def any_text(text: str) -> str:
+    """Text that can be an argument of execve(2) and stands on one line."""
+    if not text:
+        raise ValueError("empty")
+    if any(letter < " " or letter == "\x7f" for letter in text):
+        raise ValueError("contains control characters")
+    return text
+
+
+def flag(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError("not true or false")
+    return text == "true"
+
+
+def one_of(*choices: str) -> Parser:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"not one of {', '.join(choices)}{names.did_you_mean(text, choices)}")
+        return text
+
+    return parse
+
+
+def duration(at_least_s: float = 0, at_most_s: Optional[float] = None) -> Parser:
+    def parse(text: str) -> float:
+        seconds = parse_duration(text)
+        if seconds < at_least_s:
+            raise ValueError(f"too short; at least {format_duration(at_least_s)}")
+        if at_most_s is not None and seconds > at_most_s:
+            raise ValueError(f"too long; at most {format_duration(at_most_s)}")
+        return seconds
+
+    return parse
+
+
+def no_limit_or_duration(text: str) -> Optional[float]:
+    """None for `0`: no limit."""
+    return parse_duration(text) or None
+
+
+def none_or(parser: Parser) -> Parser:
+    """`none` switches off what a lower source has set."""
+
+    def parse(text: str) -> object:
+        return None if text == "none" else parser(text)
+
+    return parse
+
+
+def size(at_most_bytes: int) -> Parser:
+    def parse(text: str) -> int:
+        found = parse_size(text)
+        if found > at_most_bytes:
+            raise ValueError(f"too large; at most {format_size(at_most_bytes)}")
+        return found
+
+    return parse
+
+
+def whole_number(at_least: int, at_most: int) -> Parser:
+    def parse(text: str) -> int:
+        digits = text[1:] if text.startswith("-") else text
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and at_least <= int(text) <= at_most):
+            raise ValueError(f"not a whole number from {at_least} to {at_most}")
+        return int(text)
+
+    return parse
+
+
+def lock_name(text: str) -> str:
+    if names.check_lock_name(text) is not None:
+        raise ValueError(f"not a lock name; use {names.NAME_RULE}")
+    return text
+
+
+def run_key(text: str) -> str:
+    """1 to 200 printable characters, kept byte for byte (design, section 4)."""
+    if not 1 <= len(text) <= 200 or not text.isprintable():
+        raise ValueError("not 1 to 200 printable characters")
+    return text
+
+
+def endpoint(text: str) -> str:
+    """An `http(s)://` URL, or `file:PATH` or `env:NAME` that holds one (looked up when it is needed)."""
+    any_text(text)
+    if text.startswith(("file:", "env:")):
+        if not text.partition(":")[2]:
+            raise ValueError("file: needs a path and env: a variable's name")
+        return text
+    host, port = _host_and_port(text)
+    if not host or any(letter.isspace() for letter in text):
+        raise ValueError("not an http:// or https:// URL, file:PATH or env:NAME")
+    if port and not (port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536):
+        raise ValueError("a port that is none")
+    return text
+
+
+def _host_and_port(url: str) -> Tuple[str, str]:
+    """By hand: urllib.parse alone takes longer to load than the whole of this package."""
+    scheme, mark, rest = url.partition("://")
+    if not mark or scheme.lower() not in ("http", "https"):
+        return "", ""
+    authority = rest.replace("?", "/").replace("#", "/").split("/")[0].rpartition("@")[2]
+    if authority.startswith("["):
+        host, bracket, after = authority[1:].partition("]")
+        return (host, after[1:]) if bracket and after[:1] in ("", ":") else ("", "")
+    host, _, port = authority.partition(":")
+    return host, port
