@@ -6,8 +6,10 @@ at the *end*) and Uptime Kuma's push route (`status`, `msg`, `ping` in the query
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Tuple
-from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
+from typing import TYPE_CHECKING, List, NamedTuple, Optional, Tuple
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
 
 STYLES = ("healthchecks", "uptime-kuma", "plain")
 KINDS = ("start", "success", "fail", "exit", "log")
@@ -44,6 +46,8 @@ class PingRequest(NamedTuple):
 
 def url_problem(url: str) -> Optional[str]:
     """Why no ping can be sent to this URL, in words that do not contain it; None if one can."""
+    from urllib.parse import urlsplit
+
     if not url.isascii() or not url.isprintable() or " " in url:
         return "the ping URL has characters that no URL has"
     try:
@@ -60,6 +64,8 @@ def url_problem(url: str) -> Optional[str]:
 
 def guess_style(url: str) -> str:
     """The dialect of the service behind the URL, from the shape of its address; `plain` when in doubt."""
+    from urllib.parse import urlsplit
+
     parts = urlsplit(url)
     folders = [folder for folder in parts.path.split("/") if folder]
     after_ping = folders[folders.index("ping") + 1 :] if "ping" in folders else []
@@ -72,6 +78,8 @@ def request_for(
     style: str, url: str, ping: Ping, run_id: str, *, body: bytes = b"", duration_s: Optional[float] = None
 ) -> Optional[PingRequest]:
     """The request that tells `ping`, or None if the service has no word for it (plain ones know only success)."""
+    from urllib.parse import urlsplit
+
     parts = urlsplit(url)
     if style == "healthchecks":
         return _to_healthchecks(parts, ping, run_id, body)
@@ -106,12 +114,14 @@ def _to_healthchecks(parts: SplitResult, ping: Ping, run_id: str, body: bytes) -
     rid = _uuid_text(run_id)
     if rid is not None:
         query = f"{query}&rid={rid}" if query else f"rid={rid}"
-    text = ping.message.encode() + b"\n" + body if ping.message else body
+    text = ping.message.encode("utf-8", "replace") + b"\n" + body if ping.message else body
     return PingRequest("POST", _with(parts, parts.path.rstrip("/") + word, query), text)
 
 
 def _to_kuma(parts: SplitResult, ping: Ping, duration_s: Optional[float]) -> Optional[PingRequest]:
     """Output stays out of it: a query string ends up in the logs of every proxy on the way."""
+    from urllib.parse import parse_qsl, quote, urlencode
+
     if ping.kind in ("start", "log"):
         return None
     # The URL that Kuma shows for copying ends in `?status=up&msg=OK&ping=`.
@@ -121,7 +131,7 @@ def _to_kuma(parts: SplitResult, ping: Ping, duration_s: Optional[float]) -> Opt
     query += [("status", "up" if ping.good else "down"), ("msg", ping.message or _kuma_words(ping))]
     if duration_s is not None and 0 <= duration_s * 1000 <= KUMA_LONGEST_MS:
         query.append(("ping", str(round(duration_s * 1000))))
-    return PingRequest("GET", _with(parts, parts.path, urlencode(query, quote_via=quote)), b"")
+    return PingRequest("GET", _with(parts, parts.path, urlencode(query, quote_via=quote, errors="replace")), b"")
 
 
 def _kuma_words(ping: Ping) -> str:

@@ -2,14 +2,12 @@
 
 A ping is an exec'd `pinger_main.py` with the URL and the body on its stdin (never in its arguments or environment),
 killed when its time is over and reaped by its pid. Nothing here raises, retries on its own or outlasts its budget,
-and no result contains the URL. All that `finish` needs is loaded when this module is: the installation may be replaced
-while the command runs (FR-34); then the result says so. Import it only when there is a ping to send: json and
-urllib.parse together cost some 10 ms.
+and no result contains the URL. Whoever makes a `Pinger` has loaded all that `finish` needs, because the installation
+may be replaced while the command runs (FR-34); then the result says so. Importing this module loads next to nothing.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -45,6 +43,8 @@ class Pinger:
 
     def __init__(self, url: str, style: str, run_id: str, python: str = sys.executable) -> None:
         """`url`: the secret itself, resolved; `style`: one of heartbeat.STYLES or `auto`; `run_id` becomes the rid."""
+        import json  # noqa: F401 - for `finish`; so is urllib.parse, which url_problem loads
+
         self._url = url
         self._problem = url_problem(url)
         self._style = guess_style(url) if style == "auto" and not self._problem else style
@@ -113,6 +113,8 @@ class _Courier(NamedTuple):
 
 
 def _send(python: str, request: PingRequest, deadline: float) -> Union[_Courier, _Answer]:
+    import json
+
     order = {
         "method": request.method,
         "url": request.url,
@@ -177,6 +179,8 @@ def _answer_of(sent: Union[_Courier, _Answer], deadline: float) -> _Answer:
     """Waits for the answer until the deadline or the courier's own; then there is no such process any more."""
     if isinstance(sent, _Answer):
         return sent
+    import json
+
     try:
         line = _line_from(sent.answer_fd, min(deadline, sent.deadline))
     finally:

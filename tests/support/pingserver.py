@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,6 +35,7 @@ class PingServer:
         delay_s: float = 0,
         headers: Optional[Dict[str, str]] = None,
         misbehave: Optional[str] = None,
+        tls: Optional[ssl.SSLContext] = None,
     ) -> None:
         self.statuses = list(statuses or [])  # used up one a request, then 200
         self.answer = answer
@@ -45,6 +47,8 @@ class PingServer:
         self._news = threading.Condition()
         self._http = _Listener(("127.0.0.1", 0), _Handler)
         self._http.owner = self
+        if tls is not None:
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     @property
