@@ -256,10 +256,11 @@ def _time_problems(choices: Choices) -> List[str]:
     from cronguard.core.zones import load_zone
 
     problems: List[str] = []
-    zone = load_zone("UTC")
+    zone = "UTC"  # whether a schedule can be understood does not depend on the zone
     if zone_choice.text is not None:
         try:
-            zone = load_zone(zone_choice.text)
+            load_zone(zone_choice.text)
+            zone = zone_choice.text
         except ScheduleError as error:
             problems.append(f"{zone_choice.blame}: {error}")
     if schedule is not None:

@@ -1,0 +1,120 @@
+"""The typer application: which commands there are, and how their mistakes are explained.
+
+A command's module is loaded when the command is called; listing them in the help loads none. `--store`, `--config`,
+`--log-format` and `-v` may stand before or after the command's name; the later one counts.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any, Dict, List, NamedTuple, Tuple
+
+import typer
+from typer.core import TyperGroup
+
+from cronguard import __version__
+from cronguard.cli import edge
+from cronguard.cli.parameters import for_typer, option, take_shared, with_signature
+from cronguard.core.names import did_you_mean
+from cronguard.errors import UsageError
+
+
+class Entry(NamedTuple):
+    """Where a command lives, and its line in the list of commands."""
+
+    module: str
+    function: str
+    summary: str
+
+
+COMMANDS: Dict[str, Entry] = {
+    "run": Entry("run", "run", "Run a job's command: once, alone, in time, on record."),
+    "next": Entry("coming", "coming", "Show the coming slots of a schedule, clock changes included."),
+    "status": Entry("looking", "status", "Show a line a job: state, last success, next due, failures."),
+    "history": Entry("looking", "history", "List a job's runs, newest first."),
+    "show": Entry("looking", "show", "Show everything about one run, with the end of its output."),
+    "config": Entry("settings", "config", "Show effective settings and where each came from."),
+}
+
+
+def invoke(words: List[str], progress: edge.Progress) -> int:
+    """Parse and carry out; returns the exit code. Raises CronguardError, also for what typer finds wrong."""
+    group: Any = typer.main.get_command(_app())
+    try:
+        code = group.main(args=words or ["--help"], prog_name="cronguard", standalone_mode=False, obj=progress)
+    except typer.Abort:  # click's word for a KeyboardInterrupt
+        return edge.INTERRUPTED
+    except _click_errors().ClickException as error:
+        raise _explained(error, words) from None
+    return code if isinstance(code, int) else 0
+
+
+class LazyCommands(TyperGroup):
+    """Finds commands by the table above instead of having all of them loaded."""
+
+    def list_commands(self, ctx: Any) -> List[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            hint = did_you_mean(cmd_name, COMMANDS).lstrip("; ") or "cronguard --help lists them"
+            raise UsageError(f"no such command: {cmd_name}", hint)
+        entry = COMMANDS[cmd_name]
+        function = getattr(import_module(f"cronguard.cli.{entry.module}"), entry.function)
+        app = _typer()
+        app.command(cmd_name, cls=getattr(function, "parser", None))(for_typer(function))
+        return typer.main.get_command(app)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+def _typer() -> typer.Typer:
+    return typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+
+
+def _app() -> typer.Typer:
+    app = _typer()
+    version = (option("version", "--version", "Print the version and leave."),)
+    callback = with_signature(_before_the_command, version, _before_the_command.__doc__)
+    app.callback(cls=LazyCommands, invoke_without_command=True)(callback)
+    return app
+
+
+def _before_the_command(ctx: Any, version: bool, **given: Any) -> None:
+    """Puts a guard in front of cron jobs: once, in time, never twice, never silently not at all."""
+    take_shared(ctx, given)
+    if version:
+        edge.print_lines([f"cronguard {__version__}"])
+        raise typer.Exit(0)
+    if ctx.invoked_subcommand is None:
+        raise UsageError("no command given", "cronguard --help lists them")
+
+
+def _click_errors() -> Any:
+    """Typer brings its own click from some version on; the module of an exception that it exports is the right one."""
+    return sys.modules[typer.BadParameter.__module__]
+
+
+def _explained(error: Any, words: List[str]) -> UsageError:
+    command = edge.command_in(words)
+    message = error.format_message().rstrip(".")
+    message, hint = message[:1].lower() + message[1:], ""
+    if isinstance(error, _click_errors().NoSuchOption):
+        message = f"no such option: {error.option_name}"
+        hint = did_you_mean(error.option_name, _options_of(error)).lstrip("; ")
+    if command in edge.GUARDING and "--" not in words and not hint:
+        hint = f"the command goes behind --, as in cronguard {command} JOB -- CMD"
+    return UsageError(message, hint)
+
+
+def _options_of(error: Any) -> Tuple[str, ...]:
+    parameters = error.ctx.command.params if error.ctx is not None else []
+    return tuple(name for parameter in parameters for name in parameter.opts if name.startswith("--"))

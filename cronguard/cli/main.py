@@ -1,0 +1,40 @@
+"""The entry point: runs a command, and turns whatever happens into one exit code and at most a few lines.
+
+The only place that exits. Typer is loaded inside, so that even a broken installation ends in a line and not in a
+traceback.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Optional, Sequence
+
+from cronguard.cli import edge
+
+
+def main(argv: Optional[Sequence[str]] = None) -> None:
+    """The `cronguard` command. Does not return."""
+    edge.open_standard_descriptors()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    edge.leave(execute(sys.argv[1:] if argv is None else argv))
+
+
+def execute(words: Sequence[str]) -> int:
+    """Carry out the command that the words name and return the exit code."""
+    progress = edge.Progress()
+    try:
+        from cronguard.cli.app import invoke
+
+        return invoke(list(words), progress)
+    except KeyboardInterrupt:
+        return edge.INTERRUPTED
+    except edge.PipeClosed:
+        return edge.PIPE_CLOSED
+    except SystemExit as leaving:  # typer's, when the reader of a help text has gone
+        return leaving.code if isinstance(leaving.code, int) else edge.OUR_FAULT
+    except Exception as error:  # noqa: BLE001  # what gets here unforeseen is a bug, and still a line and a code
+        edge.show(edge.lines_for(error, progress.job))
+        return edge.exit_code_for(edge.command_in(words), error)

@@ -1,0 +1,111 @@
+"""What a command takes, as values that typer is given: no signature is written twice.
+
+A command is a function `(invocation, ctx, **own)`; `@command(...)` notes its own parameters, `for_typer` adds the
+options that all commands share and hands on an Invocation in their place. Annotations are types and not text, so
+that Python 3.8 has nothing to evaluate.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+import typer
+
+from cronguard.core.model import Invocation
+from cronguard.core.names import did_you_mean, shown
+from cronguard.core.settings import Setting
+from cronguard.errors import CronguardError, UsageError
+
+Command = Callable[..., Optional[int]]
+LOG_FORMATS = ("text", "json")
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
+
+
+def option(name: str, flags: str, help_: str, metavar: str = "") -> inspect.Parameter:
+    """An option with a text value; without a metavar a flag, off unless given. `flags`: `--verbose -v`."""
+    if metavar:
+        return _parameter(name, Optional[str], typer.Option(None, *flags.split(), metavar=metavar, help=help_))
+    return _parameter(name, bool, typer.Option(False, *flags.split(), help=help_, show_default=False))
+
+
+def option_for(setting: Setting) -> inspect.Parameter:
+    """The option of a setting. Its value stays text: core.config judges it, whatever source it came from."""
+    help_ = setting.help if setting.kind == "flag" else f"{setting.help} [{setting.shown_default}]"
+    return option(setting.name, setting.option, help_, setting.metavar)
+
+
+def argument(name: str, metavar: str, help_: str) -> inspect.Parameter:
+    """A word that must be given."""
+    return _parameter(name, str, typer.Argument(..., metavar=metavar, help=help_, show_default=False))
+
+
+def arguments(name: str, metavar: str, help_: str) -> inspect.Parameter:
+    """Any number of words, none included."""
+    return _parameter(name, Optional[List[str]], typer.Argument(None, metavar=metavar, help=help_, show_default=False))
+
+
+SHARED: Tuple[inspect.Parameter, ...] = (
+    option("store", "--store", "where runs are kept: sqlite:PATH, postgresql://..., file:PATH or env:NAME", "URL"),
+    option("config", "--config", "the config file", "FILE"),
+    option("log_format", "--log-format", "how cronguard talks on stderr", "text|json"),
+    option("verbose", "--verbose -v", "say more"),
+)
+
+
+def command(*parameters: inspect.Parameter) -> Callable[[Command], Command]:
+    """Note a command's own parameters."""
+
+    def noted(function: Command) -> Command:
+        function.parameters = parameters  # type: ignore[attr-defined]
+        return function
+
+    return noted
+
+
+def for_typer(function: Command) -> Command:
+    """The function that typer gets to see."""
+
+    def call(ctx: Any, **given: Any) -> Optional[int]:
+        take_shared(ctx, given)
+        try:
+            return function(invocation_from(ctx.obj.shared, os.environ), ctx, **given)
+        except BrokenPipeError as error:  # typer would take it for a closed stdout and leave with 1
+            raise CronguardError(f"a connection between processes broke: {error}") from error
+
+    return with_signature(call, function.parameters, function.__doc__)  # type: ignore[attr-defined]
+
+
+def with_signature(function: Command, own: Tuple[inspect.Parameter, ...], doc: Optional[str]) -> Command:
+    """Show typer the context, the own parameters and the shared ones."""
+    parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
+    parameters += [*own, *SHARED]
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    function.__doc__ = doc
+    return function
+
+
+def take_shared(ctx: Any, given: Dict[str, Any]) -> None:
+    """Move the shared options to where they wait for the command; what stands later in the line counts."""
+    for parameter in SHARED:
+        value = given.pop(parameter.name)
+        if value not in (None, False):
+            ctx.obj.shared[parameter.name] = value
+
+
+def invocation_from(shared: Mapping[str, Any], environ: Mapping[str, str]) -> Invocation:
+    """The surroundings of a command; UsageError for a log format that there is none of."""
+    log_format, blame = shared.get("log_format"), "--log-format"
+    if log_format is None:
+        log_format, blame = environ.get("CRONGUARD_LOG_FORMAT") or None, "CRONGUARD_LOG_FORMAT"
+    if log_format not in (None, *LOG_FORMATS):
+        hint = did_you_mean(log_format, LOG_FORMATS)
+        raise UsageError(f"{blame}: {shown(log_format)}: not one of {', '.join(LOG_FORMATS)}{hint}")
+    return Invocation(
+        shared.get("store"), shared.get("config"), log_format, bool(shared.get("verbose")), dict(environ)
+    )
