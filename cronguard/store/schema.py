@@ -1,0 +1,187 @@
+"""The tables, once for both dialects, and the steps from one version to the next.
+
+`{instant}` is `timestamptz` or text (UTC, ISO 8601, microseconds); `{text}` compares by bytes in both. The constraints
+are the promises: `runs_one_per_key` is P2, `runs_one_per_job` and `runs_one_per_lock` are P1 (design, section 5).
+Steps are only ever added; a store that is newer than this program is refused, never touched.
+"""
+
+from __future__ import annotations
+
+from typing import List, Mapping, Sequence
+
+from cronguard.errors import StoreError
+from cronguard.store.dialect import Result
+
+SQLITE_TYPES = {
+    "text": "TEXT", "instant": "TEXT", "big": "INTEGER", "real": "REAL", "flag": "INTEGER",
+}
+POSTGRES_TYPES = {
+    "text": 'text COLLATE "C"', "instant": "timestamptz", "big": "bigint", "real": "double precision",
+    "flag": "boolean",
+}
+
+_VERSION_1 = (
+    """CREATE TABLE meta (name {text} NOT NULL PRIMARY KEY, value {text} NOT NULL)""",
+    # One row a lock name, never deleted: the fence must not start again. A free lock has no owner.
+    """CREATE TABLE locks (
+        lock {text} NOT NULL PRIMARY KEY,
+        owner_run {text},
+        owner_job {text},
+        fence {big} NOT NULL DEFAULT 0,
+        lease_until {instant}
+    )""",
+    # `strip` is always 20 characters wide, oldest first, so that pushing one on is the same SQL everywhere.
+    """CREATE TABLE jobs (
+        job {text} NOT NULL PRIMARY KEY,
+        schedule_kind {text},
+        schedule_text {text},
+        zone {text} NOT NULL,
+        key {text} NOT NULL,
+        timeout_s {real},
+        grace_s {real} NOT NULL,
+        max_late_s {real},
+        look_back_s {real} NOT NULL,
+        redo {text} NOT NULL,
+        first_seen_at {instant} NOT NULL,
+        paused_since_at {instant},
+        paused_until_at {instant},
+        paused_reason {text} NOT NULL DEFAULT '',
+        last_success_at {instant},
+        last_success_key {text},
+        last_run_id {text},
+        running_run_id {text},
+        success_durations {text} NOT NULL DEFAULT '[]',
+        failures_in_row {big} NOT NULL DEFAULT 0,
+        skips_in_row {big} NOT NULL DEFAULT 0,
+        strip {text} NOT NULL DEFAULT '                    '
+    )""",
+    """CREATE TABLE runs (
+        run_id {text} NOT NULL PRIMARY KEY,
+        job {text} NOT NULL,
+        lock {text} NOT NULL,
+        run_key {text} NOT NULL,
+        claim_no {big},
+        status {text} NOT NULL
+            CHECK (status IN ('running', 'success', 'failed', 'timeout', 'aborted', 'lost', 'skipped')),
+        reason {text},
+        forced {flag} NOT NULL,
+        unguarded {flag} NOT NULL,
+        slot_at_utc {instant},
+        slot_local {text},
+        zone {text} NOT NULL,
+        tzdata {text} NOT NULL,
+        trigger {text} NOT NULL,
+        attempts {big} NOT NULL,
+        fence {big},
+        machine_id {text} NOT NULL,
+        host {text} NOT NULL,
+        boot_id {text} NOT NULL,
+        pid_ns {text} NOT NULL,
+        pid {big} NOT NULL,
+        pid_start {big} NOT NULL,
+        keeper_pid {big} NOT NULL,
+        keeper_start {big} NOT NULL,
+        user_name {text} NOT NULL,
+        version {text} NOT NULL,
+        argv {text} NOT NULL,
+        directory {text} NOT NULL,
+        release {text},
+        started_at_utc {instant} NOT NULL,
+        finished_at_utc {instant},
+        lateness_s {real},
+        duration_s {real},
+        exit_code {big},
+        signal {big},
+        cpu_s {real},
+        peak_rss_bytes {big},
+        items {big},
+        errors {big},
+        message {text} NOT NULL,
+        tail {text} NOT NULL,
+        cut_bytes {big} NOT NULL,
+        leftovers {text} NOT NULL,
+        orphans {text} NOT NULL,
+        stdin_unread {flag} NOT NULL,
+        holder {text},
+        times {big} NOT NULL,
+        pings {text} NOT NULL,
+        late_status {text},
+        late_exit_code {big},
+        late_finished_at_utc {instant}
+    )""",
+    """CREATE UNIQUE INDEX runs_one_per_key ON runs (job, run_key)
+        WHERE status IN ('running', 'success') AND NOT forced""",
+    """CREATE UNIQUE INDEX runs_one_per_job ON runs (job) WHERE status = 'running'""",
+    """CREATE UNIQUE INDEX runs_one_per_lock ON runs (lock) WHERE status = 'running'""",
+    """CREATE UNIQUE INDEX runs_claims ON runs (job, run_key, claim_no) WHERE claim_no IS NOT NULL""",
+    """CREATE INDEX runs_by_key ON runs (job, run_key)""",
+    """CREATE INDEX runs_by_start ON runs (job, started_at_utc, run_id)""",
+    # The three below are filled by items, checkpoint and check; here so that those need no migration.
+    """CREATE TABLE items (
+        job {text} NOT NULL,
+        item_key {text} NOT NULL,
+        group_name {text} NOT NULL DEFAULT '',
+        payload {text} NOT NULL DEFAULT '',
+        status {text} NOT NULL,
+        attempts {big} NOT NULL DEFAULT 0,
+        not_before_at {instant},
+        run_id {text},
+        fence {big},
+        lease_until {instant},
+        added_at {instant} NOT NULL,
+        started_at {instant},
+        finished_at {instant},
+        message {text} NOT NULL DEFAULT '',
+        PRIMARY KEY (job, item_key)
+    )""",
+    """CREATE INDEX items_by_status ON items (job, status, added_at)""",
+    """CREATE TABLE checkpoints (
+        job {text} NOT NULL,
+        name {text} NOT NULL,
+        value {text} NOT NULL,
+        run_id {text},
+        fence {big},
+        set_at {instant} NOT NULL,
+        PRIMARY KEY (job, name)
+    )""",
+    """CREATE TABLE incidents (
+        incident_id {text} NOT NULL PRIMARY KEY,
+        job {text} NOT NULL,
+        kind {text} NOT NULL,
+        state {text} NOT NULL,
+        summary {text} NOT NULL,
+        check_first {text} NOT NULL DEFAULT '',
+        opened_at {instant} NOT NULL,
+        notified_at {instant},
+        closed_at {instant},
+        closed_notified_at {instant}
+    )""",
+    """CREATE UNIQUE INDEX incidents_one_open ON incidents (job, kind) WHERE closed_at IS NULL""",
+    """INSERT INTO meta (name, value) VALUES ('schema_version', '1')""",
+)
+
+# Element i brings version i to version i + 1; its last statement writes the new version.
+_STEPS: Sequence[Sequence[str]] = (_VERSION_1,)
+VERSION = len(_STEPS)
+
+VERSION_SQL = "SELECT value FROM meta WHERE name = 'schema_version'"
+
+
+def steps_from(version: int, types: Mapping[str, str]) -> List[str]:
+    """The DDL that brings a store of that version (0: empty) to ours."""
+    return [sql.format(**types) for step in _STEPS[version:] for sql in step]
+
+
+def version_of(result: Result) -> int:
+    """The version that VERSION_SQL read; 0 for an empty store."""
+    return int(result.rows[0][0]) if result.rows else 0
+
+
+def is_current(version: int, store_name: str) -> bool:
+    """False: steps are needed. A newer store is a StoreError: an old program must not write what it cannot read."""
+    if version > VERSION:
+        raise StoreError(
+            f"store: {store_name}: its schema has version {version}, this cronguard knows {VERSION}",
+            "update cronguard on this host",
+        )
+    return version == VERSION

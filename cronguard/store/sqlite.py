@@ -1,0 +1,243 @@
+"""The store of one machine: a SQLite file, and a flock for each lock name beside it.
+
+Claims have no lease here that could run out under a living owner (`leased` is False): a `running` row counts as long as
+its owner lives. The flock keeps two claimers from deciding at once and covers owners that cannot be judged (other pid
+namespaces). SQL of SQLite 3.24. Errors name the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, TypeVar
+
+from cronguard.core.model import ClaimAnswer, Claimed, ClaimRequest, Finish, Held, Holder
+from cronguard.errors import StoreDown, StoreError
+from cronguard.store import claiming, rows, schema
+from cronguard.store.backend import SqlStore
+from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement
+from cronguard.store.flock import HostLock, lock_file_name
+from cronguard.store.waiting import Deadline, Pauses
+
+T = TypeVar("T")
+
+# The functions are ours (see _connect): SQLite's own clock has no microseconds before 3.42.
+DIALECT = Dialect(
+    now="clock_now()", lease_end="clock_after(?)", next_fence="max(fence + 1, clock_ms())", for_update=""
+)
+
+
+class SqliteStore(SqlStore):
+    """See contract.py. The file appears at the first write, its directory too (0700, file 0600)."""
+
+    leased = False
+    dialect = DIALECT
+
+    def __init__(self, path: str, network_fs: bool = False) -> None:
+        self.path = os.path.abspath(path)
+        self.name = f"sqlite:{self.path}"
+        self.warnings = []
+        self._journal = "delete" if network_fs else "wal"
+        self._prepared = False
+        self._connection: Optional[sqlite3.Connection] = None
+        self._locks: Dict[str, HostLock] = {}
+        if network_fs:
+            self.warnings.append(
+                f"store: {self.path} is on a network or FUSE file system: its locks may not hold across hosts;"
+                " put it on a local disk, or use PostgreSQL for several machines"
+            )
+
+    def prepare(self, within_s: float) -> None:
+        if self._prepared:
+            return
+        deadline = Deadline(within_s)
+        self._create_file()
+        if not self._is_current(deadline):
+            self._set_journal(deadline)
+            self._transact(_migrate(self.name), deadline)
+        self._prepared = True
+
+    def finish(self, claim: Claimed, finish: Finish, within_s: float) -> bool:
+        recorded = super().finish(claim, finish, within_s)
+        self._release(claim.lock)
+        return recorded
+
+    def close(self) -> None:
+        if self._connection is not None:
+            try:
+                self._connection.close()
+            except sqlite3.Error:
+                pass  # a checkpoint that fails now is done by the next process
+            self._connection = None
+        for lock in list(self._locks):
+            self._release(lock)
+
+    # Claims: the flock around the transaction.
+
+    def _take(self, request: ClaimRequest, verdicts: claiming.Verdicts, deadline: Deadline) -> Optional[ClaimAnswer]:
+        lock = self._locks.get(request.lock) or self._host_lock(request.lock)
+        if not lock.try_acquire(_note(request)):
+            return None
+        self._locks[request.lock] = lock
+        answer: Optional[ClaimAnswer] = None
+        try:
+            answer = super()._take(request, verdicts, deadline)
+        finally:
+            if not isinstance(answer, Claimed):
+                self._release(request.lock)
+        return answer
+
+    def _claim_unsettled(self, request: ClaimRequest) -> ClaimAnswer:
+        """The flock stayed busy and no row said why: name whom the file names, or say that nobody can be named."""
+        lock = self._host_lock(request.lock)
+        try:
+            note = json.loads(lock.holder_text())
+            return Held(Holder(note["run_id"], note["job"], note["host"], note["pid"], rows.known_instant(note["since"])))
+        except (KeyError, TypeError, ValueError):
+            raise StoreDown(f"store: {lock.path}: locked by a process that does not say who it is") from None
+
+    def _host_lock(self, lock: str) -> HostLock:
+        return HostLock(os.path.realpath(self.path) + ".locks", lock)
+
+    def _release(self, lock: str) -> None:
+        held = self._locks.pop(lock, None)
+        if held is not None:
+            held.release()
+
+    # Transactions.
+
+    def _read(self, statements: Sequence[Statement], deadline: Deadline) -> List[Result]:
+        if self._connection is None and not os.path.exists(self.path):
+            return [Result([], 0) for _ in statements]  # looking creates nothing
+        try:
+            return self._repeat(lambda connection: _run_between(connection, "BEGIN", _reader(statements)), deadline)
+        except NoSchema:
+            return [Result([], 0) for _ in statements]
+
+    def _transact(self, work: Callable[[Session], T], deadline: Deadline) -> T:
+        try:
+            return self._repeat(lambda connection: _run_between(connection, "BEGIN IMMEDIATE", work), deadline)
+        except NoSchema:
+            raise StoreError(f"store: {self.name}: it has no tables", "run `cronguard init`") from None
+
+    def _repeat(self, once: Callable[[sqlite3.Connection], T], deadline: Deadline) -> T:
+        """SQLite's own busy handler is not asked in every case (recovery, change of journal mode): try again here."""
+        pauses = Pauses(deadline, longest_s=0.1)
+        while True:
+            try:
+                return once(self._connect(deadline))
+            except sqlite3.Error as problem:
+                _raise_if_final(problem, self.path)
+                if not pauses.take():
+                    raise StoreDown(
+                        f"store: {self.path}: locked by another process for {deadline.within_s:.0f} s"
+                    ) from None
+
+    def _connect(self, deadline: Deadline) -> sqlite3.Connection:
+        if self._connection is None:
+            connection = sqlite3.connect(self.path, timeout=0, isolation_level=None)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.create_function("clock_now", 0, lambda: rows.instant_text(_now()))
+            connection.create_function(
+                "clock_after", 1, lambda seconds: rows.instant_text(_now() + timedelta(seconds=seconds))
+            )
+            connection.create_function("clock_ms", 0, lambda: int(time.time() * 1000))
+            self._connection = connection
+        self._connection.execute(f"PRAGMA busy_timeout = {int(deadline.left_s * 1000)}")
+        return self._connection
+
+    # The file and its tables.
+
+    def _is_current(self, deadline: Deadline) -> bool:
+        (result,) = self._read([Statement(schema.VERSION_SQL)], deadline)
+        return schema.is_current(schema.version_of(result), self.name)
+
+    def _set_journal(self, deadline: Deadline) -> None:
+        def switch(connection: sqlite3.Connection) -> None:
+            connection.execute(f"PRAGMA journal_mode = {self._journal}").fetchall()
+
+        self._repeat(switch, deadline)
+
+    def _create_file(self) -> None:
+        """SQLite would create it with the umask's mode."""
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as problem:
+            raise StoreError(f"store: {self.path}: {problem.strerror}", "name another file by --store") from None
+
+
+class _SqliteSession:
+    """A transaction of SQLite's; statements go one by one, there is no wire to save on."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, statements: Sequence[Statement], last: bool = False) -> List[Result]:
+        return [self._run_one(statement) for statement in statements]
+
+    def _run_one(self, statement: Statement) -> Result:
+        values = [rows.instant_text(value) if isinstance(value, datetime) else value for value in statement.values]
+        cursor = self._connection.execute(statement.sql, values)
+        found = cursor.fetchall()
+        return Result(found, cursor.rowcount if cursor.rowcount >= 0 else len(found))
+
+
+@contextmanager
+def _between(connection: sqlite3.Connection, begin: str) -> Iterator[Session]:
+    connection.execute(begin)
+    try:
+        yield _SqliteSession(connection)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _run_between(connection: sqlite3.Connection, begin: str, work: Callable[[Session], T]) -> T:
+    with _between(connection, begin) as session:
+        return work(session)
+
+
+def _reader(statements: Sequence[Statement]) -> Callable[[Session], List[Result]]:
+    return lambda session: session.run(statements)
+
+
+def _migrate(name: str) -> Callable[[Session], None]:
+    """Bring the tables up to date; another process may have done it while we waited for the lock."""
+
+    def work(session: Session) -> None:
+        (there,) = session.run([Statement("SELECT name FROM sqlite_master WHERE name = 'meta'")])
+        version = schema.version_of(session.run([Statement(schema.VERSION_SQL)])[0]) if there.rows else 0
+        if not schema.is_current(version, name):
+            session.run([Statement(sql) for sql in schema.steps_from(version, schema.SQLITE_TYPES)])
+
+    return work
+
+
+def _raise_if_final(problem: sqlite3.Error, path: str) -> None:
+    """Return only if the same may succeed a moment later. By message: error codes came with Python 3.11."""
+    text = str(problem)
+    if isinstance(problem, sqlite3.IntegrityError):
+        raise Collision from problem
+    if "no such table" in text:
+        raise NoSchema from problem
+    if "locked" in text or "busy" in text:
+        return
+    down = isinstance(problem, sqlite3.OperationalError) and "unable to open" not in text
+    raise (StoreDown if down else StoreError)(f"store: {path}: {text}") from problem
+
+
+def _note(request: ClaimRequest) -> str:
+    return json.dumps({
+        "run_id": request.run_id, "job": request.facts.job, "host": request.owner.host, "pid": request.owner.pid,
+        "since": rows.instant_text(request.now_utc),
+    })
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
