@@ -265,6 +265,7 @@ class Exit(NamedTuple):
     cut_bytes: int
     results: Mapping[str, str]  # items, errors, message from $CRONGUARD_OUTPUT
     stdin_unread: bool
+    output_error: Optional[str] = None  # why output was lost on its way to our stdout or stderr (a full disk, not EPIPE)
 
 
 class Outcome(NamedTuple):

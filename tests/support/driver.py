@@ -1,0 +1,82 @@
+"""A small supervisor for process tests: one `supervise` in a process of its own, facts as JSON on a descriptor.
+
+The test process must not become a subreaper or lose its signal handlers, so every test that runs a command does it
+through here. Words given as JSON in argv[1]; the facts go to the file descriptor or path named there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, Dict, List, Optional
+
+from cronguard.core.model import Lease
+from cronguard.system.clock import boot_s
+from cronguard.system.keeper import fork_keeper
+from cronguard.system.signals import Signals
+from cronguard.system.supervisor import Command, KeptLease, Limits, pause, supervise
+
+
+class ScriptedLease(Lease):
+    """News as the test writes it to a pipe: a line `renewed` or `lost` each."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def news(self) -> List[Optional[float]]:
+        try:
+            lines = os.read(self._fd, 4096).split()
+        except BlockingIOError:
+            return []
+        return [boot_s() if line == b"renewed" else None for line in lines]
+
+
+def main() -> int:
+    words: Dict[str, Any] = json.loads(sys.argv[1])
+    keeper = fork_keeper()
+    signals = Signals()
+    signals.install()
+    lease = KeptLease(ScriptedLease(words["lease"]), boot_s()) if words.get("lease") else None
+    command = Command(
+        argv=tuple(words["argv"]),
+        env=words.get("env", dict(os.environ)),
+        directory=words.get("directory"),
+        stdin=words.get("stdin", "null"),
+        capture=words.get("capture", True),
+        echo=words.get("echo", True),
+        tail_bytes=words.get("tail_bytes", 1 << 16),
+        results_path=words.get("results_path"),
+    )
+    limits = Limits(words.get("timeout_s"), words.get("grace_s", 0.2), words.get("leftovers", "leave"))
+    seen: List[Dict[str, Any]] = []
+    for number in range(words.get("attempts", 1)):
+        if number and pause(words.get("pause_s", 0.0), signals, lease):
+            break
+        sent_at = boot_s() if lease is None else lease.sent_at
+        started: List[int] = []
+        facts = supervise(
+            keeper, command, limits, signals, lease, words.get("lease_s", 60.0), sent_at,
+            lambda pid, started=started: _started(words, keeper.pid, pid, started),
+        )  # fmt: skip
+        seen.append({**facts._asdict(), "tail": facts.tail.decode("latin-1"), "pid": (started or [None])[0]})
+    first = signals.first
+    keeper.goodbye()
+    signals.restore()
+    with open(words["facts"], "w", encoding="ascii") as out:
+        json.dump({"attempts": seen, "first": first, "keeper": keeper.pid}, out)
+    return 0
+
+
+def _started(words: Dict[str, Any], keeper: int, pid: int, started: List[int]) -> None:
+    started.append(pid)
+    if "announce" in words:
+        with open(words["announce"], "w", encoding="ascii") as out:
+            out.write(f"{os.getpid()} {keeper} {pid}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
