@@ -5,11 +5,14 @@ Finding is all it does: the document is not judged here, and the store is not op
 
 from __future__ import annotations
 
+import os
+import zlib
 from typing import Mapping, NamedTuple, Optional
 
 from cronguard.core.config import resolve_store
 from cronguard.core.model import Invocation
-from cronguard.store.opening import open_store
+from cronguard.errors import ConfigError
+from cronguard.store.opening import masked, open_store
 from cronguard.store.worker import StoreWorker
 from cronguard.system import host
 from cronguard.system.config_file import load_config
@@ -27,12 +30,12 @@ class Workspace(NamedTuple):
 
     @property
     def spool_dir(self) -> str:
-        """Where finishes wait that could not be recorded."""
-        return f"{self.state_dir}/spool"
+        """Where finishes wait that could not be recorded: apart for each store, whatever its password is today."""
+        return f"{self.state_dir}/spool/{zlib.crc32(masked(self.store).encode()):08x}"
 
     def worker(self) -> StoreWorker:
-        """A thread of its own for the store, which opens it at the first call."""
-        return StoreWorker(lambda: open_store(self.store))
+        """A thread of its own for the store, which connects at the first call. ConfigError for a URL that is none."""
+        return StoreWorker(open_store(self.store), lambda: open_store(self.store))
 
 
 def open_workspace(invocation: Invocation, job: Optional[str]) -> Workspace:
@@ -42,5 +45,16 @@ def open_workspace(invocation: Invocation, job: Optional[str]) -> Workspace:
     found = resolve_store(invocation.store, job, document, file_name, invocation.environ)
     if found is None:
         return Workspace(document, file_name, state_dir, f"sqlite:{state_dir}/cronguard.db", "default")
-    url = resolve(found.value_text, invocation.environ, found.source)
+    url = _absolute(resolve(found.value_text, invocation.environ, found.source), found.source)
     return Workspace(document, file_name, state_dir, url, found.source)
+
+
+def _absolute(url: str, source: str) -> str:
+    """A relative path must not change its meaning, or lose it, when the directory goes during the run (FR-34)."""
+    kind, _, path = url.partition(":")
+    if kind != "sqlite" or not path or path.startswith("/"):
+        return url
+    try:
+        return f"sqlite:{os.path.abspath(path)}"
+    except FileNotFoundError:
+        raise ConfigError([f"{source}: {url}: the current directory is gone"], "name an absolute path") from None

@@ -10,10 +10,9 @@ from cronguard.core.durations import format_duration
 from cronguard.core.model import Claimed, ClaimRequest, Event, Exit, Lease
 from cronguard.core.runkey import environment_for
 from cronguard.pipeline.passage import Surroundings
-from cronguard.system import results
-from cronguard.system.clock import boot_s
 from cronguard.system.pinger import Pinger
-from cronguard.system.supervisor import Command, Limits, pause, supervise
+from cronguard.system.results import create_results, remove_results
+from cronguard.system.supervisor import Command, KeptLease, Limits, pause, supervise
 
 # What a run tells its command, each with the prefix CRONGUARD_; an outer run's are taken away first.
 _NAMES = (
@@ -26,18 +25,17 @@ def attempts(
     s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], pinger: Optional[Pinger], lease: Optional[Lease]
 ) -> Tuple[Exit, int]:
     """Run the command until it need not be run again; the facts of the last attempt, and how many there were."""
+    kept = None if lease is None or claim is None else KeptLease(lease, claim.sent_at)
     attempt = 1
     while True:
-        if s.signals.first is not None:
-            return _never_started("signal", s.signals.first), attempt - 1
         start = pinger.start if pinger is not None and attempt == 1 else None
-        exit_ = _attempt(s, request, claim, attempt, start, lease)
+        exit_ = _attempt(s, request, claim, attempt, start, kept)
         if attempt > s.spec.retries or not judging.retryable(judging.judge(exit_, s.spec.timeout_s)):
             return exit_, attempt
         delay_s = s.spec.retry_delay_s * 2 ** (attempt - 1)
         fields = {"job": s.spec.job, "run": request.run_id[:8], "attempt": attempt, "delay": format_duration(delay_s)}
         s.say(Event("retrying", "info", fields, judging.judge(exit_, s.spec.timeout_s).message))
-        interruption = pause(delay_s, s.signals, lease)
+        interruption = pause(delay_s, s.signals, kept)
         if interruption is not None:
             return exit_._replace(stopped_by=interruption, stop_signal=s.signals.first), attempt
         attempt += 1
@@ -49,10 +47,10 @@ def _attempt(
     claim: Optional[Claimed],
     attempt: int,
     start_ping: Optional[Callable[[], None]],
-    lease: Optional[Lease],
+    lease: Optional[KeptLease],
 ) -> Exit:
     spec = s.spec
-    results_path = results.create(s.state_dir, request.run_id)
+    results_path = create_results(s.state_dir, request.run_id)
     command = Command(
         argv=s.argv,
         env=_environment(s, request, claim, attempt, results_path),
@@ -64,21 +62,20 @@ def _attempt(
         results_path=results_path,
     )
     limits = Limits(spec.timeout_s, spec.grace_s, spec.leftovers)
-    sent_at = boot_s() if claim is None else claim.sent_at
+    sent_at = 0.0 if lease is None else lease.sent_at
 
     def started(_pid: int) -> None:
         if start_ping is not None:
             start_ping()
 
-    return supervise(s.keeper, command, limits, s.signals, lease, spec.lease_s, sent_at, started)
-
-
-def _never_started(stopped_by: str, stop_signal: int) -> Exit:
-    return Exit(None, None, None, None, stopped_by, stop_signal, 0.0, None, None, (), (), b"", 0, {}, False)
+    try:
+        return supervise(s.keeper, command, limits, s.signals, lease, spec.lease_s, sent_at, started)
+    finally:
+        remove_results(results_path)
 
 
 def _environment(
-    s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], attempt: int, results_path: Optional[str]
+    s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], attempt: int, results_path: str
 ) -> Dict[str, str]:
     """The command's environment: ours, the job's `env`, and what this run is (never what an outer run was)."""
     now = s.now()
@@ -87,14 +84,13 @@ def _environment(
         "CRONGUARD_RUN_ID": request.run_id,
         "CRONGUARD_RUN_KEY": request.run_key,
         "CRONGUARD_ATTEMPT": str(attempt),
+        "CRONGUARD_OUTPUT": results_path,
         "CRONGUARD_TRIGGER": request.trigger if claim is None else claim.trigger,
     }
     if claim is not None:
         own["CRONGUARD_FENCE"] = str(claim.fence)
     if s.spec.timeout_s is not None:
         own["CRONGUARD_DEADLINE"] = (now + timedelta(seconds=s.spec.timeout_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if results_path is not None:
-        own["CRONGUARD_OUTPUT"] = results_path
     own.update(environment_for(request.slot, now, s.zone))
     outer = {f"CRONGUARD_{name}" for name in _NAMES}
     environ = {name: value for name, value in s.environ.items() if name not in outer}
