@@ -20,7 +20,7 @@ from cronguard.errors import StoreDown, StoreError
 from cronguard.store import claiming, rows, schema
 from cronguard.store.backend import SqlStore
 from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement
-from cronguard.store.flock import HostLock, lock_file_name
+from cronguard.store.flock import HostLock
 from cronguard.store.waiting import Deadline, Pauses
 
 T = TypeVar("T")
@@ -96,7 +96,8 @@ class SqliteStore(SqlStore):
         lock = self._host_lock(request.lock)
         try:
             note = json.loads(lock.holder_text())
-            return Held(Holder(note["run_id"], note["job"], note["host"], note["pid"], rows.known_instant(note["since"])))
+            since = rows.known_instant(note["since"])
+            return Held(Holder(note["run_id"], note["job"], note["host"], note["pid"], since))
         except (KeyError, TypeError, ValueError):
             raise StoreDown(f"store: {lock.path}: locked by a process that does not say who it is") from None
 

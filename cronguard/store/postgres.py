@@ -1,0 +1,195 @@
+"""The store of many machines: leases in PostgreSQL, in short transactions.
+
+No transaction stays open while a command runs; an advisory *transaction* lock serialises claims of one lock name, the
+rows decide. Every transaction says its isolation level in words (a role may default to SERIALIZABLE) but not READ
+WRITE, which would override the operator's `default_transaction_read_only`. A lost connection is met by starting the
+transaction again: for a claim that begins with the same advisory lock, behind which a COMMIT may still be under way.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, List, NoReturn, Sequence, TypeVar
+
+import psycopg
+
+from cronguard.core.advisory import advisory_key
+from cronguard.core.model import ClaimRequest
+from cronguard.errors import ConfigError, StoreDown, StoreError
+from cronguard.store import schema
+from cronguard.store.backend import SqlStore
+from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement
+from cronguard.store.postgres_connection import (
+    COLLISION,
+    NO_RIGHTS,
+    NO_TABLES,
+    READ_ONLY,
+    RETRY,
+    Link,
+    meaning,
+)
+from cronguard.store.waiting import Deadline, Pauses
+
+T = TypeVar("T")
+
+DIALECT = Dialect(
+    now="clock_timestamp()",  # now() stands still within a transaction
+    lease_end="clock_timestamp() + make_interval(secs => ?)",
+    next_fence="greatest(fence + 1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)",
+    for_update="FOR UPDATE",
+)
+
+# A claimer that is stopped in the middle must not be in the way of an owner's renewal for longer than this.
+LOCK_WAIT_MS = 2000
+IDLE_MS = 2000
+TRANSACTION_MS = 5000
+TRANSACTION_TIMEOUT_SINCE = 170000
+
+# No lock name: those have no NUL.
+_DDL_LOCK = "\0ddl"
+
+
+class PostgresStore(SqlStore):
+    """See contract.py. `name` is the URL as people may see it."""
+
+    leased = True
+    dialect = DIALECT
+
+    def __init__(self, conninfo: str, schema_name: str, name: str) -> None:
+        self.name = name
+        self.warnings = []
+        self._schema = schema_name
+        self._prepared = False
+        try:
+            self._link = Link(conninfo)
+        except psycopg.Error:
+            # libpq's text is not passed on: it may quote a piece of a password.
+            raise ConfigError([f"--store: {name}: not a PostgreSQL URL that libpq understands"]) from None
+
+    def prepare(self, within_s: float) -> None:
+        if self._prepared:
+            return
+        deadline = Deadline(within_s)
+        (result,) = self._read([Statement(schema.VERSION_SQL)], deadline)
+        if not schema.is_current(schema.version_of(result), self.name):
+            self._repeat(self._migrate, deadline, LOCK_WAIT_MS * 10)
+        self._prepared = True
+
+    def close(self) -> None:
+        self._link.close()
+
+    def _before_claim(self, request: ClaimRequest) -> List[Statement]:
+        # A statement of its own: what is read in the same one would be older than the end of the waiting.
+        return [Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, request.lock),))]
+
+    def _read(self, statements: Sequence[Statement], deadline: Deadline) -> List[Result]:
+        try:
+            return self._repeat(lambda session: session.run(statements, last=True), deadline)
+        except NoSchema:
+            return [Result([], 0) for _ in statements]
+
+    def _transact(self, work: Callable[[Session], T], deadline: Deadline) -> T:
+        try:
+            return self._repeat(work, deadline)
+        except NoSchema:
+            missing = f"store: {self.name}: no tables in schema {self._schema}"
+            raise StoreError(missing, "run `cronguard init`") from None
+
+    def _repeat(self, work: Callable[[Session], T], deadline: Deadline, patience_ms: int = LOCK_WAIT_MS) -> T:
+        """The transaction, again and again while what is in the way may pass (FR-63), until the time is up."""
+        pauses = Pauses(deadline)
+        while True:
+            try:
+                return self._once(work, deadline, patience_ms)
+            except psycopg.Error as problem:
+                if meaning(problem, self._link) != RETRY:
+                    self._fail(problem)
+                failure = self._told(problem)
+            finally:
+                self._link.roll_back()
+            if not pauses.take():
+                raise StoreDown(f"store: {self.name}: {failure}")
+
+    def _once(self, work: Callable[[Session], T], deadline: Deadline, patience_ms: int) -> T:
+        self._link.ensure(deadline)
+        session = _PostgresSession(self._link, self._begin(deadline, patience_ms), deadline)
+        value = work(session)
+        session.commit()
+        return value
+
+    def _begin(self, deadline: Deadline, patience_ms: int) -> List[Statement]:
+        left_ms = max(100, int(deadline.left_s * 1000))
+        settings = {
+            # pg_temp last, or a pooled session's temporary table of the same name would be taken for ours.
+            "search_path": f'"{self._schema}", pg_temp',
+            "lock_timeout": str(min(patience_ms, left_ms)),
+            "statement_timeout": str(left_ms),
+            "idle_in_transaction_session_timeout": str(IDLE_MS),
+        }
+        if self._link.server_version >= TRANSACTION_TIMEOUT_SINCE:
+            settings["transaction_timeout"] = str(max(TRANSACTION_MS, patience_ms))
+        return [
+            Statement("BEGIN ISOLATION LEVEL READ COMMITTED"),
+            *(Statement(f"SET LOCAL {name} = {value}") for name, value in settings.items()),
+        ]
+
+    def _migrate(self, session: Session) -> None:
+        """Under a lock, since CREATE ... IF NOT EXISTS is not atomic (FR-62); somebody else may have been first."""
+        key = advisory_key(self._schema, _DDL_LOCK)
+        _, schemas, tables = session.run([
+            Statement("SELECT pg_advisory_xact_lock(?)", (key,)),
+            Statement("SELECT 1 FROM pg_namespace WHERE nspname = ?", (self._schema,)),
+            Statement("SELECT to_regclass(?)", (f'"{self._schema}".meta',)),
+        ])
+        version = 0
+        if tables.rows[0][0] is not None:
+            version = schema.version_of(session.run([Statement(schema.VERSION_SQL)])[0])
+        if schema.is_current(version, self.name):
+            return
+        # CREATE SCHEMA IF NOT EXISTS would ask for the right to create even where nothing is to be created.
+        creation = [] if schemas.rows else [f'CREATE SCHEMA "{self._schema}"']
+        steps = schema.steps_from(version, schema.POSTGRES_TYPES)
+        session.run([Statement(sql) for sql in (*creation, *steps)])
+
+    def _fail(self, problem: psycopg.Error) -> NoReturn:
+        """An error that trying again does not help."""
+        kind = meaning(problem, self._link)
+        if kind == COLLISION:
+            raise Collision from problem
+        if kind == NO_TABLES:
+            raise NoSchema from problem
+        if kind == READ_ONLY:
+            raise StoreDown(f"store: {self.name}: the server is read-only") from problem
+        if kind == NO_RIGHTS:
+            raise StoreError(
+                f"store: {self.name}: {self._told(problem)}",
+                "have the owner of the database run `cronguard init --grant ROLE` once",
+            ) from problem
+        raise StoreError(f"store: {self.name}: {self._told(problem)}") from problem
+
+    def _told(self, problem: psycopg.Error) -> str:
+        """The server's own words on one line, without the statement that it quotes below, and without the password."""
+        text = problem.diag.message_primary or " ".join(str(problem).split())
+        password = self._link.password
+        return text.replace(password, "***") if password else text
+
+
+class _PostgresSession:
+    """A transaction that begins with its first message and can end with its last."""
+
+    def __init__(self, link: Link, begin: List[Statement], deadline: Deadline) -> None:
+        self._link = link
+        self._begin = begin
+        self._deadline = deadline
+        self._ended = False
+
+    def run(self, statements: Sequence[Statement], last: bool = False) -> List[Result]:
+        begin, self._begin = self._begin, []
+        end = [Statement("COMMIT")] if last else []
+        results = self._link.send([*begin, *statements, *end], self._deadline)
+        self._ended = last
+        return results[len(begin) : len(begin) + len(statements)]
+
+    def commit(self) -> None:
+        if not self._ended:
+            self._link.send([Statement("COMMIT")], self._deadline)
+            self._ended = True
