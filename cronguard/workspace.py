@@ -12,6 +12,7 @@ from typing import Mapping, NamedTuple, Optional
 from cronguard.core.config import resolve_store
 from cronguard.core.model import Invocation
 from cronguard.errors import ConfigError
+from cronguard.store.contract import Store
 from cronguard.store.opening import masked, open_store
 from cronguard.store.worker import StoreWorker
 from cronguard.system import host
@@ -35,7 +36,13 @@ class Workspace(NamedTuple):
 
     def worker(self) -> StoreWorker:
         """A thread of its own for the store, which connects at the first call. ConfigError for a URL that is none."""
-        return StoreWorker(open_store(self.store), lambda: open_store(self.store))
+        kind, _, path = self.store.partition(":")
+        shared = kind == "sqlite" and host.file_system_kind(os.path.dirname(path))[1]
+
+        def opened() -> Store:
+            return open_store(self.store, network_fs=shared)
+
+        return StoreWorker(opened(), opened)
 
 
 def open_workspace(invocation: Invocation, job: Optional[str]) -> Workspace:

@@ -44,6 +44,11 @@ def argument(name: str, metavar: str, help_: str) -> inspect.Parameter:
     return _parameter(name, str, typer.Argument(..., metavar=metavar, help=help_, show_default=False))
 
 
+def optional_argument(name: str, metavar: str, help_: str) -> inspect.Parameter:
+    """A word that may be left away."""
+    return _parameter(name, Optional[str], typer.Argument(None, metavar=metavar, help=help_, show_default=False))
+
+
 def arguments(name: str, metavar: str, help_: str) -> inspect.Parameter:
     """Any number of words, none included."""
     return _parameter(name, Optional[List[str]], typer.Argument(None, metavar=metavar, help=help_, show_default=False))

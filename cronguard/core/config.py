@@ -262,13 +262,19 @@ def _time_problems(choices: Choices) -> List[str]:
             load_zone(zone_choice.text)
             zone = zone_choice.text
         except ScheduleError as error:
-            problems.append(f"{zone_choice.blame}: {error}")
+            problems.append(_blamed(zone_choice, error))
     if schedule is not None:
         try:
             parse_schedule(schedule, zone)
         except ScheduleError as error:
-            problems.append(f"{choices[schedule.kind].blame}: {error}")
+            problems.append(_blamed(choices[schedule.kind], error))
     return problems
+
+
+def _blamed(choice: _Choice, error: ScheduleError) -> str:
+    """The modules that know time name the option; the value may have come from elsewhere."""
+    text, option = str(error), f"{choice.setting.option}: "
+    return f"{choice.blame}: {text[len(option) :] if text.startswith(option) else text}"
 
 
 def _warnings(choices: Choices) -> Tuple[str, ...]:

@@ -5,12 +5,22 @@ What the parsers know is the value alone; whether values go together is core.con
 
 from __future__ import annotations
 
-from typing import Callable, Optional, Tuple
+from typing import Callable, Optional, Tuple, TypeVar
 
 from cronguard.core import names
 from cronguard.core.durations import format_duration, format_size, parse_duration, parse_size
+from cronguard.errors import UsageError
 
+T = TypeVar("T")
 Parser = Callable[[str], object]
+
+
+def judged(option: str, parse: Callable[[str], T], text: str) -> T:
+    """The value of an option of a looking command; UsageError, naming the option, when it is none."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {names.shown(text)}: {error}") from None
 
 
 def any_text(text: str) -> str:
@@ -28,7 +38,7 @@ def flag(text: str) -> bool:
     return text == "true"
 
 
-def one_of(*choices: str) -> Parser:
+def one_of(*choices: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in choices:
             raise ValueError(f"not one of {', '.join(choices)}{names.did_you_mean(text, choices)}")
@@ -37,7 +47,7 @@ def one_of(*choices: str) -> Parser:
     return parse
 
 
-def duration(at_least_s: float = 0, at_most_s: Optional[float] = None) -> Parser:
+def duration(at_least_s: float = 0, at_most_s: Optional[float] = None) -> Callable[[str], float]:
     def parse(text: str) -> float:
         seconds = parse_duration(text)
         if seconds < at_least_s:
@@ -63,7 +73,7 @@ def none_or(parser: Parser) -> Parser:
     return parse
 
 
-def size(at_most_bytes: int) -> Parser:
+def size(at_most_bytes: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         found = parse_size(text)
         if found > at_most_bytes:
@@ -73,7 +83,7 @@ def size(at_most_bytes: int) -> Parser:
     return parse
 
 
-def whole_number(at_least: int, at_most: int) -> Parser:
+def whole_number(at_least: int, at_most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         digits = text[1:] if text.startswith("-") else text
         if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and at_least <= int(text) <= at_most):

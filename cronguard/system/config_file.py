@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from importlib import import_module
 from typing import Dict, Mapping, NoReturn, Optional, Tuple
 
 from cronguard.errors import ConfigError
@@ -63,16 +64,14 @@ def _content(path: str) -> bytes:
 
 
 def _parse(content: bytes, path: str) -> Dict[str, object]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        return tomllib.loads(content.decode("utf-8"))
+        document: Dict[str, object] = toml.loads(content.decode("utf-8"))
+        return document
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         _refuse(path, f"not UTF-8 (at line {line})", error)
-    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         reason = str(error) if not isinstance(error, RecursionError) else "nested too deeply"
         _refuse(path, f"not TOML: {reason[:1].lower()}{reason[1:]}", error)
 

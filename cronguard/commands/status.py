@@ -1,0 +1,129 @@
+"""`status`: a line a job. Reads the jobs' summaries and never the history, so that it costs the same every day.
+
+Jobs that only the config file knows are shown too: one that has never run is what somebody looks for here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Dict, NamedTuple, Optional, Sequence, Tuple
+
+from cronguard.core.document import check_document, table_of
+from cronguard.core.model import Invocation, JobFacts, JobRow, RunRow, ScheduleText, Slot
+from cronguard.core.names import did_you_mean
+from cronguard.core.records import instant_as_json, run_as_json
+from cronguard.core.schedule import parse_schedule
+from cronguard.errors import ConfigError, NotFound, ScheduleError
+from cronguard.system import clock
+from cronguard.workspace import open_workspace
+
+WITHIN_S = 10.0
+
+
+class JobStatus(NamedTuple):
+    """`state`: running, paused, ok, failed, timeout, aborted, lost, skipped or never_ran."""
+
+    job: str
+    state: str
+    row: Optional[JobRow]
+    next_due: Optional[Slot]
+
+
+class Status(NamedTuple):
+    """`now_utc`: when it was so."""
+
+    jobs: Tuple[JobStatus, ...]
+    now_utc: datetime
+
+
+def status(names: Sequence[str], invocation: Invocation) -> Status:
+    """The state of some jobs, or of all. NotFound for a name that neither store nor config file knows."""
+    workspace = open_workspace(invocation, None)
+    problems = check_document(workspace.document, workspace.file_name)
+    if problems:
+        raise ConfigError(problems)
+    worker = workspace.worker()
+    try:
+        rows = {row.facts.job: row for row in worker.call(lambda store: store.jobs((), WITHIN_S), WITHIN_S)}
+    finally:
+        worker.close(1.0)
+    known = sorted({*rows, *table_of(workspace.document, "jobs")})
+    for name in names:
+        if name not in known:
+            raise NotFound(f"no such job: {name}: it never ran and no config file has it{did_you_mean(name, known)}")
+    now_utc = clock.now_utc(invocation.environ)
+    chosen = list(dict.fromkeys(names)) or known
+    return Status(tuple(_status_of(name, rows.get(name), now_utc) for name in chosen), now_utc)
+
+
+def as_json(result: Status) -> Dict[str, object]:
+    """The JSON of `status`, version 1: keys are only ever added."""
+    return {"version": 1, "now": instant_as_json(result.now_utc), "jobs": [_job_as_json(job) for job in result.jobs]}
+
+
+def _status_of(name: str, row: Optional[JobRow], now_utc: datetime) -> JobStatus:
+    if row is None:
+        return JobStatus(name, "never_ran", None, None)
+    return JobStatus(name, _state_of(row), row, next_due(row.facts, now_utc))
+
+
+def _state_of(row: JobRow) -> str:
+    if row.running is not None:
+        return "running"
+    if row.paused_since_utc is not None:
+        return "paused"
+    if row.last_run is None:
+        return "skipped" if row.skips_in_row else "never_ran"
+    return "ok" if row.last_run.status == "success" else row.last_run.status
+
+
+def next_due(facts: JobFacts, now_utc: datetime) -> Optional[Slot]:
+    """The next slot by the schedule that the job last ran with; None without one, or if this host cannot tell it."""
+    if facts.schedule is None:
+        return None
+    try:
+        schedule = parse_schedule(facts.schedule, facts.zone)
+    except ScheduleError:  # stored by a newer cronguard, or a host with other zones
+        return None
+    return next((slot for slot in schedule.slots_from(now_utc) if slot.at_utc > now_utc), None)
+
+
+def _job_as_json(job: JobStatus) -> Dict[str, object]:
+    fields: Dict[str, object] = {"job": job.job, "state": job.state}
+    fields["next_due"] = instant_as_json(job.next_due.at_utc) if job.next_due else None
+    row = job.row
+    fields.update(
+        schedule=_schedule_as_json(row.facts.schedule) if row else None,
+        zone=row.facts.zone if row else None,
+        first_seen=instant_as_json(row.first_seen_utc) if row else None,
+        last_success=instant_as_json(row.last_success_utc) if row else None,
+        last_success_key=row.last_success_key if row else None,
+        last_run=_run_or_none(row.last_run) if row else None,
+        running=_run_or_none(row.running) if row else None,
+        usual_duration_s=row.usual_duration_s if row else None,
+        failures_in_row=row.failures_in_row if row else 0,
+        skips_in_row=row.skips_in_row if row else 0,
+        strip=row.strip if row else "",
+        paused=_pause_as_json(row) if row else None,
+    )
+    return fields
+
+
+def _schedule_as_json(schedule: Optional[ScheduleText]) -> Optional[Dict[str, str]]:
+    return {schedule.kind: schedule.text} if schedule else None
+
+
+def _run_or_none(row: Optional[RunRow]) -> Optional[Dict[str, object]]:
+    return run_as_json(row) if row else None
+
+
+def _pause_as_json(row: JobRow) -> Optional[Dict[str, object]]:
+    if row.paused_since_utc is None:
+        return None
+    return {
+        "since": instant_as_json(row.paused_since_utc),
+        "until": instant_as_json(row.paused_until_utc),
+        "reason": row.paused_reason,
+    }
+
+
