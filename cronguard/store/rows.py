@@ -150,7 +150,7 @@ def finished_row(row: RunRow, finish: Finish) -> RunRow:
     outcome = finish.outcome
     return row._replace(
         status=outcome.status, reason=outcome.reason, exit_code=outcome.exit_code, signal=outcome.signal,
-        message=outcome.message, finished_at_utc=finish.finished_at_utc, duration_s=finish.duration_s,
+        message=finish.message, finished_at_utc=finish.finished_at_utc, duration_s=finish.duration_s,
         attempts=finish.attempts, cpu_s=finish.cpu_s, peak_rss_bytes=finish.peak_rss_bytes, items=finish.items,
         errors=finish.errors, tail=finish.tail, cut_bytes=finish.cut_bytes, leftovers=finish.leftovers,
         orphans=finish.orphans, stdin_unread=finish.stdin_unread,
