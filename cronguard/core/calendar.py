@@ -11,6 +11,7 @@ from datetime import datetime
 from cronguard.core.pattern import Pattern, refuse_never
 from cronguard.errors import ScheduleError
 
+_LONGEST = 200
 _HINT = "write it as systemd.time(7) says, such as 'Mon..Fri 02:30', without a time zone (--timezone says that)"
 
 
@@ -23,9 +24,9 @@ def parse_calendar(text: str) -> Pattern:
             f"--calendar: not supported: {text!r}: this Python has no oncalendar, which needs Python 3.10",
             "write it as --cron",
         ) from None
-    # systemd names ASCII only, and oncalendar would take a second line for a second expression.
-    if not text.isascii() or not text.isprintable():
-        raise ScheduleError(f"--calendar: bad expression: {text!r}: not on one line of plain characters", _HINT)
+    # systemd knows ASCII only; oncalendar's numbers are as long as you like.
+    if not text.isascii() or not text.isprintable() or len(text) > _LONGEST:
+        raise ScheduleError(f"--calendar: bad expression: {text[:_LONGEST]!r}: not one short line of ASCII", _HINT)
     try:
         # It only parses here; the start is of no importance.
         times = BaseIterator(text, datetime(2000, 1, 1))

@@ -102,17 +102,18 @@ def _term(field: _Field, term: str, written: str) -> Sequence[int]:
     if slash and not dash and body != "*":
         raise _bad(field, written, f"a step needs a range or *, such as {first}-{field.high}/{step}")
     if low > high:
-        raise _bad(field, written, f"the range {body} runs backwards; write it as two")
+        raise _bad(field, written, f"the range {body} runs backwards; write it as two (Sunday is 7, too)")
     return range(low, high + 1, _step(field, step, written) if slash else 1)
 
 
 def _number(field: _Field, text: str, written: str) -> int:
     if text.lower() in field.names:
         return field.names.index(text.lower()) + field.low
-    names = f", or {field.names[0]} to {field.names[-1]}" if field.names else ""
-    wanted = f"write {field.low} to {field.high}{names}; cron has no L, W, # or ?"
-    if not _is_digits(text) or not field.low <= int(text) <= field.high:
-        raise _bad(field, written, wanted)
+    if not _is_digits(text):
+        names = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
+        raise _bad(field, written, f"{text!r} is not a number{names}; cron has lists, ranges, steps and *, no L W # ?")
+    if not field.low <= int(text) <= field.high:
+        raise _bad(field, written, f"only {field.low} to {field.high} are allowed")
     return int(text)
 
 

@@ -39,15 +39,18 @@ def parse_instant(text: str, zone: str, now_utc: datetime) -> datetime:
     first instant of that day in the zone.
     """
     try:
-        if _looks_like_a_date(text):
+        if text[4:5] == "-":
             return _parse_iso(text, zone)
-        return now_utc - timedelta(seconds=parse_duration(text))
+        return now_utc - _parse_ago(text)
     except (ValueError, OverflowError):
         raise ScheduleError(f"bad instant: {text!r}: neither a date and time nor a duration", _HINT) from None
 
 
-def _looks_like_a_date(text: str) -> bool:
-    return text[4:5] == "-"
+def _parse_ago(text: str) -> timedelta:
+    # A bare number is a duration elsewhere; here `20260120` must not mean eight months ago.
+    if text.isdigit():
+        raise ValueError(text)
+    return timedelta(seconds=parse_duration(text))
 
 
 def _parse_iso(text: str, zone: str) -> datetime:
@@ -55,13 +58,14 @@ def _parse_iso(text: str, zone: str) -> datetime:
 
     parts = re.fullmatch(
         r"(?P<day>\d{4}-\d\d-\d\d)"
-        r"([T ](?P<clock>\d\d:\d\d(:\d\d)?)(?P<zulu>Z)?(?P<offset>[+-]\d\d(:?\d\d)?)?)?",
+        r"([T ](?P<clock>\d\d:\d\d(:\d\d(\.\d{1,6})?)?)(?P<zulu>Z)?(?P<offset>[+-]\d\d(:?\d\d)?)?)?",
         text.upper(),
         re.ASCII,
     )
     if parts is None or (parts["zulu"] and parts["offset"]):
         raise ValueError(text)
-    local = datetime.fromisoformat(f"{parts['day']}T{parts['clock'] or '00:00'}")
+    whole, dot, fraction = (parts["clock"] or "00:00").partition(".")
+    local = datetime.fromisoformat(f"{parts['day']}T{whole}{dot}{dot and fraction.ljust(6, '0')}")
     if parts["zulu"]:
         return local.replace(tzinfo=UTC)
     if parts["offset"]:

@@ -3,7 +3,8 @@
 Cron and calendar expressions are both brought to one `Pattern`, so that one small walk, forwards or backwards, serves
 both. It is written here and not left to cronsim, as the design first had it, for three reasons: cronsim's import alone
 (12 ms, it loads `calendar` and `locale`) costs more than the interpreter does, at every start of `run`; oncalendar
-cannot walk backwards; and cronsim takes expressions that Debian's cron refuses. The tests hold this walk against both.
+cannot walk backwards; and cronsim takes expressions that Debian's cron refuses, and `5-5/15` for `5/15`. The tests
+hold this walk against both.
 
 Promises not to know of zones, offsets or today.
 """

@@ -27,8 +27,9 @@ def key_for(mode: str, slot: Optional[Slot], at_utc: datetime, zone: str) -> str
             raise ScheduleError("--key: slot: there is no schedule", "give --cron, --calendar or --every")
         return slot.label
     if mode == "hour":
-        # `02:00+01:00` without its minutes; in UTC `02:00Z`.
-        return local_text(local.replace(minute=0, second=0, microsecond=0), is_utc(zone)).replace(":00", "", 1)
+        # Cut from the text: at 01:30+10:30 on Lord Howe the clock never showed 01:00+10:30.
+        text = local_text(local.replace(second=0), is_utc(zone))
+        return text[:13] + text[16:]
     if mode == "week":
         year, week, _ = nominal.isocalendar()
         return f"{year:04d}-W{week:02d}"

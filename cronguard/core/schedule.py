@@ -29,7 +29,6 @@ from cronguard.core.wallclock import EPOCH, UTC, first_reached, high_water, is_r
 from cronguard.core.zones import is_utc, load_zone
 from cronguard.errors import ScheduleError
 
-_TICK = timedelta.resolution
 _EARLY = timedelta(seconds=2)
 _LONGEST_PERIOD_S = 12 * 3600
 _START = FIRST.replace(tzinfo=UTC)
@@ -45,7 +44,7 @@ class Schedule:
 
     def between(self, low_utc: datetime, high_utc: datetime, step: int = 1) -> Iterator[Slot]:
         """Slots in [low, high), oldest first for step 1, newest first for step -1; lazily."""
-        return self._walk(max(low_utc, _START), min(high_utc, _END), step)
+        return self._walk(_bounded(low_utc), _bounded(high_utc), step)
 
     def slots_from(self, start_utc: datetime) -> Iterator[Slot]:
         """Slots at or after an instant, oldest first; without an end unless the expression has one."""
@@ -53,11 +52,11 @@ class Schedule:
 
     def due_between(self, after_utc: datetime, until_utc: datetime) -> Iterator[Slot]:
         """Slots after one instant and not after the other, oldest first."""
-        return self.between(after_utc + _TICK, until_utc + _TICK)
+        return self.between(_just_after(after_utc), _just_after(until_utc))
 
     def latest_due(self, at_utc: datetime) -> Optional[Slot]:
         """The latest slot that is not after an instant."""
-        return next(self.between(_START, at_utc + _TICK, -1), None)
+        return next(self.between(_START, _just_after(at_utc), -1), None)
 
     def latest(self, at_utc: datetime) -> Optional[Slot]:
         """The slot that an invocation at that instant belongs to: the latest due, or one that is about to be.
@@ -128,6 +127,14 @@ class _Period(Schedule):
         first, end = (-((EPOCH - bound) // self._period) for bound in (low, high))  # rounded up
         for count in range(first, end)[::step]:
             yield self._real_slot(EPOCH + count * self._period)
+
+
+def _bounded(at_utc: datetime) -> datetime:
+    return min(max(at_utc, _START), _END)
+
+
+def _just_after(at_utc: datetime) -> datetime:
+    return min(at_utc, _END) + timedelta.resolution
 
 
 def parse_schedule(text: ScheduleText, zone: str) -> Schedule:

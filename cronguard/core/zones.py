@@ -22,9 +22,9 @@ from cronguard.errors import ScheduleError
 
 # The links to Etc/UTC in the tz database's `backward` and `etcetera`. GMT is a zone of its own there.
 _UTC_NAMES = frozenset(("UTC", "Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"))
-_NOT_ZONES = frozenset(("localtime", "posixrules", "Factory"))
-_OTHER_TREES = ("posix/", "right/")
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+/")
+_NOT_ZONES = frozenset(("Factory", "SECURITY"))
+_CAPITALS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_LETTERS = _CAPITALS | frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-+/")
 
 
 def load_zone(name: str) -> tzinfo:
@@ -37,7 +37,7 @@ def load_zone(name: str) -> tzinfo:
         zone: tzinfo = _zoneinfo().ZoneInfo(name)
         return zone
     except (LookupError, ValueError, OSError):
-        # Not there, not a zone file (`zone.tab`), or a directory (`Europe`).
+        # Not there, or a directory (`Europe`).
         raise _unknown(name) from None
 
 
@@ -70,13 +70,14 @@ def _version_in(directory: str) -> str:
 
 
 def _is_plausible(name: str) -> bool:
-    # zoneinfo refuses paths that leave its directories, but says so in many ways, and takes `./Europe/Rome`.
-    parts = name.split("/")
+    # Zones begin with a capital; `localtime`, `posix/` and files that lie about there (`leapseconds`) do not. To be
+    # settled before zoneinfo sees the name: it takes `./Europe/Rome`, and its backport crashes on a file that is no
+    # zone (pganssle/zoneinfo#87).
     return (
-        all(letter in _LETTERS for letter in name)
-        and "" not in parts
+        name[:1] in _CAPITALS
+        and all(letter in _LETTERS for letter in name)
+        and "" not in name.split("/")
         and name not in _NOT_ZONES
-        and not name.startswith(_OTHER_TREES)
     )
 
 
