@@ -52,9 +52,9 @@ def test_two_hundred_at_once_run_the_slot_exactly_once(store_url: str, tmp_path:
     assert sum(row["times"] for row in rows) == HERD
 
 
-def test_twelve_first_starts_on_an_empty_database_all_succeed(empty_store_url: str) -> None:
+def test_twelve_first_starts_on_an_empty_database_all_succeed(store_url: str) -> None:
     """FR-62: CREATE ... IF NOT EXISTS is not atomic; ours is."""
-    env = environment(CRONGUARD_STORE=empty_store_url)
+    env = environment(CRONGUARD_STORE=store_url)
     ended = all_at_once([command("run", f"job{n}", "--timeout", "60s", "--", "true") for n in range(12)], env)
     assert [code for code, _ in ended] == [0] * 12, ended
     assert [row["status"] for number in range(12) for row in history(f"job{number}", env)] == ["success"] * 12

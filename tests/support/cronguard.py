@@ -84,12 +84,19 @@ class Started:
 
 
 def history(job: str, env: Optional[Dict[str, str]] = None) -> List[Dict[str, Any]]:
-    """The job's rows, newest first, as a script would read them."""
+    """The job's rows as a script would read them, newest first by run id: tests set the clock, which orders nothing."""
     done = cronguard("history", job, "--limit", "1000", "--json", env=env)
     if done.returncode == 1:
         return []
     assert done.returncode == 0, done.stderr
-    return list(json.loads(done.stdout)["runs"])
+    return sorted(json.loads(done.stdout)["runs"], key=lambda row: str(row["run_id"]), reverse=True)
+
+
+def show(run_id: str, env: Optional[Dict[str, str]] = None) -> Dict[str, Any]:
+    """Everything known of a run."""
+    done = cronguard("show", run_id, "--json", env=env)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout)["run"])
 
 
 def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
