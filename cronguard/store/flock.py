@@ -83,7 +83,7 @@ class HostLock:
 
 def lock_file_name(lock: str) -> str:
     """A readable file name, one to one: what a path cannot carry gets a hash behind a `~`, which no plain name has."""
-    if len(lock) <= 100 and not lock.startswith(".") and _PLAIN.issuperset(lock):
+    if 0 < len(lock) <= 100 and not lock.startswith(".") and _PLAIN.issuperset(lock):
         return f"{lock}.lock"
     import hashlib  # 3 ms that plain names do not pay
 
