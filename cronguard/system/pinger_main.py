@@ -84,6 +84,9 @@ def _deliver(order: Any, body: bytes) -> Answer:
 
 
 def _client(agent: str) -> Any:
+    # httpx brings its command-line program along, which imports click, rich and pygments: half of the start. It is
+    # written to do without where it cannot be imported.
+    sys.modules["httpx._main"] = None  # type: ignore[assignment]
     import httpx
 
     return httpx.Client(
