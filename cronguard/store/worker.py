@@ -15,7 +15,7 @@ from collections import deque
 from typing import Callable, Deque, Generic, List, Optional, TypeVar
 
 from cronguard.core.model import Claimed, Lease
-from cronguard.errors import StoreDown, StoreError
+from cronguard.errors import StoreDown
 from cronguard.store.contract import Store
 from cronguard.store.waiting import Deadline, boot_time_s
 
@@ -157,7 +157,7 @@ class _Renewal:
         sent_at = boot_time_s()
         try:
             ours = store.renew(self._claim, self._lease_s, self._lease_s / RENEWALS / 2)
-        except StoreError:
+        except Exception:  # noqa: BLE001  # whatever it was, it is no acknowledgement: the lease's deadline counts on
             self._due = Deadline(self._retry_s)
             self._retry_s = min(LONGEST_RETRY_S, self._retry_s * 2)
             return

@@ -1,0 +1,99 @@
+"""The connection is cut around the message that matters (lock-protocol, section 6): nothing doubled, nothing lost."""
+
+from __future__ import annotations
+
+from typing import Callable, Iterator
+
+import pytest
+
+from cronguard.core.model import Claimed, Held
+from cronguard.store.backend import SqlStore
+from tests.support.claims import UNKNOWN, WITHIN_S, claimed, finish, request, row_of, skip, summary_of
+from tests.support.proxy import AFTER, BEFORE, LATE, Proxy
+from tests.support.stores import parts_of
+
+Opened = Callable[[str], SqlStore]
+WHERE = pytest.mark.parametrize("where", [BEFORE, AFTER, LATE])
+LATE_S = 0.7
+# The message of its own that ends a writing transaction: type Q, length 11. Reads carry their COMMIT with them.
+BARE_COMMIT = b"Q\0\0\0\x0bCOMMIT\0"
+
+
+@pytest.fixture
+def proxy(admin_dsn: str) -> Iterator[Proxy]:
+    parts = parts_of(admin_dsn)
+    between = Proxy(parts["host"], int(parts["port"]))
+    yield between
+    between.close()
+
+
+@pytest.fixture
+def direct(postgres_url: str, opened: Opened) -> SqlStore:
+    """The store without the proxy."""
+    return opened(postgres_url)
+
+
+@pytest.fixture
+def store(direct: SqlStore, admin_dsn: str, schema_name: str, proxy: Proxy, opened: Opened) -> SqlStore:
+    """The same store through the proxy."""
+    parts = parts_of(admin_dsn)
+    url = f"postgresql://{parts['user']}@127.0.0.1:{proxy.port}/{parts['dbname']}?schema={schema_name}&sslmode=disable"
+    return opened(url)
+
+
+@WHERE
+def test_claim_cut_in_its_commit_is_one_claim(store: SqlStore, direct: SqlStore, proxy: Proxy, where: str) -> None:
+    wish = request()
+    proxy.cut(where, BARE_COMMIT, LATE_S)
+    claim = claimed(store, wish)
+    assert proxy.cuts == 1
+    row = row_of(direct, wish.run_id)
+    assert (row.status, row.fence, row.claim_no) == ("running", claim.fence, 1)
+    assert len(direct.history("job", 9, (), None, WITHIN_S)) == 1
+    assert store.renew(claim, 30.0, WITHIN_S)
+    answer = direct.claim(request(), UNKNOWN, WITHIN_S)
+    assert isinstance(answer, Held)
+    assert answer.holder.run_id == wish.run_id
+
+
+@WHERE
+@pytest.mark.parametrize("status", ["success", "failed"])
+def test_finish_cut_in_its_commit_is_one_finish(
+    store: SqlStore, direct: SqlStore, proxy: Proxy, where: str, status: str
+) -> None:
+    claim = claimed(store, request())
+    proxy.cut(where, BARE_COMMIT, LATE_S)
+    assert store.finish(claim, finish(status), WITHIN_S)
+    assert proxy.cuts == 1
+    assert row_of(direct, claim.run_id).status == status
+    assert summary_of(direct).strip == status[0]
+    assert isinstance(direct.claim(request("next"), UNKNOWN, WITHIN_S), Claimed)
+
+
+@WHERE
+def test_renewal_cut_on_its_way_is_repeated(store: SqlStore, proxy: Proxy, where: str) -> None:
+    claim = claimed(store, request())
+    proxy.cut(where, b"UPDATE locks", LATE_S)
+    assert store.renew(claim, 30.0, WITHIN_S)
+    assert proxy.cuts == 1
+
+
+@WHERE
+def test_first_skip_cut_in_its_commit_is_one_row(store: SqlStore, direct: SqlStore, proxy: Proxy, where: str) -> None:
+    one = skip()
+    proxy.cut(where, BARE_COMMIT, LATE_S)
+    store.record_skip(one, WITHIN_S)
+    assert proxy.cuts == 1
+    assert row_of(direct, one.run_id).times == 1
+    assert summary_of(direct).skips_in_row == 1
+
+
+@pytest.mark.parametrize("text", [b"pg_advisory_xact_lock", b"INSERT INTO runs", b"SELECT CASE WHEN"])
+@pytest.mark.parametrize("where", [BEFORE, AFTER])
+def test_claim_cut_before_its_commit_is_tried_again(
+    store: SqlStore, direct: SqlStore, proxy: Proxy, where: str, text: bytes
+) -> None:
+    proxy.cut(where, text)
+    claim = claimed(store, request())
+    assert proxy.cuts == 1
+    assert [row.run_id for row in direct.history("job", 9, (), None, WITHIN_S)] == [claim.run_id]
