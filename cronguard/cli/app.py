@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, List, Tuple
 
 import typer
 from typer.core import TyperGroup
@@ -16,26 +16,9 @@ from typer.core import TyperGroup
 from cronguard import __version__
 from cronguard.cli import edge
 from cronguard.cli.parameters import for_typer, option, take_shared, with_signature
+from cronguard.cli.registry import COMMANDS, command_in
 from cronguard.core.names import did_you_mean
 from cronguard.errors import UsageError
-
-
-class Entry(NamedTuple):
-    """Where a command lives, and its line in the list of commands."""
-
-    module: str
-    function: str
-    summary: str
-
-
-COMMANDS: Dict[str, Entry] = {
-    "run": Entry("run", "run", "Run a job's command: once, alone, in time, on record."),
-    "next": Entry("coming", "coming", "Show the coming slots of a schedule, clock changes included."),
-    "status": Entry("looking", "status", "Show a line a job: state, last success, next due, failures."),
-    "history": Entry("looking", "history", "List a job's runs, newest first."),
-    "show": Entry("looking", "show", "Show everything about one run, with the end of its output."),
-    "config": Entry("settings", "config", "Show effective settings and where each came from."),
-}
 
 
 def invoke(words: List[str], progress: edge.Progress) -> int:
@@ -51,7 +34,7 @@ def invoke(words: List[str], progress: edge.Progress) -> int:
 
 
 class LazyCommands(TyperGroup):
-    """Finds commands by the table above instead of having all of them loaded."""
+    """Finds commands by their table instead of having all of them loaded."""
 
     def list_commands(self, ctx: Any) -> List[str]:
         return list(COMMANDS)
@@ -104,7 +87,7 @@ def _click_errors() -> Any:
 
 
 def _explained(error: Any, words: List[str]) -> UsageError:
-    command = edge.command_in(words)
+    command = command_in(words)
     message = error.format_message().rstrip(".")
     message, hint = message[:1].lower() + message[1:], ""
     if isinstance(error, _click_errors().NoSuchOption):

@@ -18,7 +18,6 @@ PIPE_CLOSED = 141  # 128 + SIGPIPE: what any other program at that place would l
 
 # Those that stand in front of a command: their own failures must not be taken for the command's (design, section 8).
 GUARDING = ("run", "once", "backfill", "items")
-GLOBAL_WITH_VALUE = ("--store", "--config", "--log-format")
 
 
 class PipeClosed(Exception):
@@ -31,17 +30,6 @@ class Progress:
     def __init__(self) -> None:
         self.job: Optional[str] = None
         self.shared: Dict[str, object] = {}
-
-
-def command_in(words: Sequence[str]) -> Optional[str]:
-    """The command's name in an argument list that may be wrong; None if there is none."""
-    rest = iter(words)
-    for word in rest:
-        if word in GLOBAL_WITH_VALUE:
-            next(rest, None)
-        elif not word.startswith("-"):
-            return word
-    return None
 
 
 def exit_code_for(command: Optional[str], error: BaseException) -> int:
@@ -84,6 +72,8 @@ def show(lines: Sequence[str]) -> None:
 
 def print_lines(lines: Sequence[str]) -> None:
     """Data to stdout, all of it or an error: PipeClosed, or a CronguardError when the disk is full."""
+    if sys.stdout is None:  # it was closed before we began: nobody wants it
+        return
     try:
         for line in lines:
             print(line)

@@ -11,6 +11,7 @@ import sys
 from typing import Optional, Sequence
 
 from cronguard.cli import edge
+from cronguard.cli.registry import command_in
 
 
 def main(argv: Optional[Sequence[str]] = None) -> None:
@@ -37,4 +38,4 @@ def execute(words: Sequence[str]) -> int:
         return leaving.code if isinstance(leaving.code, int) else edge.OUR_FAULT
     except Exception as error:  # noqa: BLE001  # what gets here unforeseen is a bug, and still a line and a code
         edge.show(edge.lines_for(error, progress.job))
-        return edge.exit_code_for(edge.command_in(words), error)
+        return edge.exit_code_for(command_in(words), error)

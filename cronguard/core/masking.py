@@ -27,11 +27,15 @@ _LETTERS = {
 _MARKS = ("=", ":", "--", "AKIA", "ASIA", "gh", "xox", "sk_", "eyJ", "-")
 
 
+_MOST_PASSES = 5
+
+
 class _Patterns(NamedTuple):
     url: re.Pattern[str]
     header: re.Pattern[str]
     assignment: re.Pattern[str]
     option: re.Pattern[str]
+    value: re.Pattern[str]
     token: re.Pattern[str]
 
 
@@ -55,31 +59,37 @@ def mask_argv(argv: Sequence[str]) -> Tuple[str, ...]:
             masked.append(letter + MASK)
         else:
             masked.append(mask_text(word) if before == "-c" else _mask_word(word))
-            secret_next = word.startswith("-") and "=" not in word and is_secret_name(word)
+            secret_next = _is_option(word) and is_secret_name(word)
         before = word
     return tuple(masked)
 
 
 def mask_text(text: str) -> str:
-    """Free text (a message, a shell line) with its secrets replaced."""
+    """Free text (a message, a shell line) with its secrets replaced, those too that only show when others are gone."""
     if not any(mark in text for mark in _MARKS):
         return text
+    for _ in range(_MOST_PASSES):
+        masked = _masked_once(text)
+        if masked == text:
+            break
+        text = masked
+    return text
+
+
+def _masked_once(text: str) -> str:
     patterns = _patterns()
+    text = patterns.token.sub(MASK, text)
     text = patterns.url.sub(lambda found: mask_url(found.group()), text)
-    text = patterns.header.sub(_keep_name, text)
-    text = patterns.assignment.sub(_keep_name, text)
-    text = patterns.option.sub(_keep_name, text)
-    return patterns.token.sub(MASK, text)
+    text = patterns.header.sub(rf"\1{MASK}", text)
+    text = _mask_values(text, patterns.assignment, patterns.value)
+    return _mask_values(text, patterns.option, patterns.value)
 
 
 def mask_url(url: str) -> str:
     """A URL without password, secret query values and path parts that look like keys; host and database stay."""
-    scheme, mark, rest = url.partition("://")
+    scheme, mark, place = _without_userinfo(url).partition("://")
     if not mark:
         return url
-    userinfo, place = _split_userinfo(rest)
-    if userinfo is not None:
-        place = f"{_mask_userinfo(scheme, userinfo)}@{place}"
     before, question, query = place.partition("?")
     head, *segments = before.split("/")
     kept = [head]
@@ -109,6 +119,10 @@ def is_secret_name(name: str) -> bool:
     return any(telling in joined for telling in _TELLING) or not _TELLING_PARTS.isdisjoint(parts)
 
 
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word.replace("-", "").replace("_", "").isalnum()
+
+
 def _mask_word(word: str) -> str:
     name, equals, value = word.partition("=")
     if equals and value and is_secret_name(name) and not any(letter in " \t\n&?/:" for letter in name):
@@ -116,9 +130,26 @@ def _mask_word(word: str) -> str:
     return mask_text(word)
 
 
-def _keep_name(found: re.Match[str]) -> str:
-    name, between = found.group(1), found.group(2)
-    return f"{name}{between}{MASK}" if is_secret_name(name) else found.group()
+def _mask_values(text: str, names: re.Pattern[str], value: re.Pattern[str]) -> str:
+    """Replace what follows a telling name. Goes on behind each name, for `a=password=x` is the value of `a` only."""
+    done: List[str] = []
+    at = 0
+    while True:
+        found = names.search(text, at)
+        if found is None:
+            return "".join(done) + text[at:]
+        done.append(text[at : found.end()])
+        at = found.end()
+        behind = value.match(text, at) if is_secret_name(found.group(1)) else None
+        if behind is not None:
+            done.append(MASK)
+            at = behind.end()
+
+
+def _without_userinfo(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    userinfo, place = _split_userinfo(rest)
+    return url if not mark or userinfo is None else f"{scheme}://{_mask_userinfo(scheme, userinfo)}@{place}"
 
 
 def _split_userinfo(rest: str) -> Tuple[Optional[str], str]:
@@ -143,9 +174,9 @@ def _mask_userinfo(scheme: str, userinfo: str) -> str:
 def _mask_query(query: str) -> str:
     pairs = []
     for pair in query.split("&"):
-        name, equals, _ = pair.partition("=")
+        name, equals, value = pair.partition("=")
         secret = equals and (is_secret_name(name) or name.lower() in ("key", "code", "sv", "rid"))
-        pairs.append(f"{name}={MASK}" if secret else pair)
+        pairs.append(f"{name}={MASK}" if secret else f"{name}{equals}{_without_userinfo(value)}")
     return "&".join(pairs)
 
 
@@ -160,16 +191,20 @@ def _patterns() -> _Patterns:
     if not _compiled:
         import re
 
-        value = r"(\"[^\"]*\"|'[^']*'|[^\s'\"&;|]+)"
+        # Each begins where a word does, so that a long text without a match is passed over once.
         _compiled.append(
             _Patterns(
-                url=re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+"),
-                header=re.compile(r"(?i)\b((?:proxy-)?authorization|cookie|x-[a-z-]*(?:token|key|auth))(\s*:\s*)[^\r\n'\"]+"),
-                assignment=re.compile(r"([\"']?[A-Za-z_][\w.-]*[\"']?)(\s*:\s*(?=[\"'])|=)" + value),
-                option=re.compile(r"(?<!\S)(--?[A-Za-z][\w-]*)([ \t]+)(?!-)" + value),
+                url=re.compile(r"(?<![\w+.-])[\w+.-]+://[^\s'\"<>]+"),
+                header=re.compile(
+                    r"(?i)(?<![\w-])((?:(?:proxy-)?authorization|cookie|x-[a-z-]*(?:token|key|auth))\s*:\s*['\"]?)"
+                    r"[^\r\n'\"]+"
+                ),
+                assignment=re.compile(r"(?<![\w.-])([\w.-]+)[\"']?(?:\s*:\s*(?=[\"'])|=)"),
+                option=re.compile(r"(?<!\S)(--?[A-Za-z][\w-]*)[ \t]+(?!-)"),
+                value=re.compile(r"(?:\"[^\"]*\"|'[^']*'|[^\s&;|])+"),  # a word as a shell puts it together
                 token=re.compile(
-                    r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_\w{20,}|github_pat_\w{20,}|xox[abeprs]-[\w-]{10,}"
-                    r"|sk_(?:live|test)_\w{10,}|eyJ[\w-]{10,}\.[\w-]+\.[\w-]+)"
+                    r"(?<![\w-])(?:(?:AKIA|ASIA)[0-9A-Z]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|xox[abeprs]-[\w-]{10,}"
+                    r"|sk_(?:live|test)_\w{10,}|eyJ[\w-]{6,}\.[\w-]+\.[\w-]+)"
                 ),
             )
         )

@@ -1,0 +1,38 @@
+"""Which commands there are. Typer-free, so that errors find a command's name even when nothing else works."""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple, Optional, Sequence
+
+GLOBAL_WITH_VALUE = ("--store", "--config", "--log-format")
+
+
+class Entry(NamedTuple):
+    """Where a command lives, and its line in the list of commands."""
+
+    module: str
+    function: str
+    summary: str
+
+
+COMMANDS: Dict[str, Entry] = {
+    "run": Entry("run", "run", "Run a job's command: once, alone, in time, on record."),
+    "next": Entry("coming", "coming", "Show the coming slots of a schedule, clock changes included."),
+    "status": Entry("looking", "status", "Show a line a job: state, last success, next due, failures."),
+    "history": Entry("looking", "history", "List a job's runs, newest first."),
+    "show": Entry("looking", "show", "Show everything about one run, with the end of its output."),
+    "config": Entry("settings", "config", "Show effective settings and where each came from."),
+}
+
+
+def command_in(words: Sequence[str]) -> Optional[str]:
+    """The command's name in an argument list that may be wrong; None if there is none that is known."""
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            return None
+        if word in GLOBAL_WITH_VALUE:
+            next(rest, None)
+        elif word in COMMANDS:
+            return word
+    return None
