@@ -102,7 +102,8 @@ def _term(field: _Field, term: str, written: str) -> Sequence[int]:
     if slash and not dash and body != "*":
         raise _bad(field, written, f"a step needs a range or *, such as {first}-{field.high}/{step}")
     if low > high:
-        raise _bad(field, written, f"the range {body} runs backwards; write it as two (Sunday is 7, too)")
+        sunday = ", or Sunday as 7" if "sun" in field.names else ""
+        raise _bad(field, written, f"the range {body} runs backwards; write it as two{sunday}")
     return range(low, high + 1, _step(field, step, written) if slash else 1)
 
 
