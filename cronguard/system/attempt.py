@@ -12,6 +12,7 @@ import signal
 from math import inf
 from typing import Any, Iterable, NamedTuple, Optional, Set, Tuple
 
+from cronguard.core.model import Process
 from cronguard.system import processes
 from cronguard.system.clock import boot_s
 from cronguard.system.launch import Launch, Order, refusal
@@ -39,7 +40,7 @@ class Ended(NamedTuple):
     peak_rss_bytes: Optional[int]
     cause: Optional[str]
     ended_at: float
-    leftovers: Tuple[Tuple[int, str], ...]
+    leftovers: Tuple[Tuple[int, str], ...]  # plain tuples, as they travel
     survivors: Tuple[Tuple[int, str], ...]
 
 
@@ -63,7 +64,7 @@ class Attempt:
         self._usage: Optional[Any] = None
         self._ended_at: Optional[float] = None  # of the main process
         self._childless = False
-        self._leftovers: Set[int] = set()
+        self._leftovers: Tuple[Process, ...] = ()
 
     @property
     def pid(self) -> int:
@@ -144,7 +145,7 @@ class Attempt:
         if not left:
             self._end()
         elif self._kill_at == inf and not self._leftovers:
-            self._leftovers = left
+            self._leftovers = processes.describe(left)
             if self._terms.leftovers == "leave":
                 self._end()
             else:
@@ -183,11 +184,11 @@ class Attempt:
             None if usage is None else usage.ru_maxrss * 1024,  # kilobytes on Linux (getrusage(2))
             self._cause,
             boot_s() if self._ended_at is None else self._ended_at,
-            _plain(self._leftovers),
-            _plain(survivors),
+            plain(self._leftovers),
+            plain(processes.describe(survivors)),
         )
 
 
-def _plain(pids: Iterable[int]) -> Tuple[Tuple[int, str], ...]:
-    return tuple((process.pid, process.command) for process in processes.describe(pids))
-
+def plain(found: Iterable[Process]) -> Tuple[Tuple[int, str], ...]:
+    """As `Ended` has them."""
+    return tuple((process.pid, process.command) for process in found)

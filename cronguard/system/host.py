@@ -15,10 +15,10 @@ from cronguard.system.processes import read_file
 
 _ZONE_FOLDER = "/zoneinfo/"
 # File systems where a lock of this host may mean nothing to another, or nothing at all (flock(2), FR-07).
-_SHARED_KINDS = frozenset(
-    "9p afs beegfs ceph cifs coda drvfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs prl_fs pvfs2 smb3 smbfs"
-    " vboxsf virtiofs vmhgfs".split()
-)
+_SHARED_KINDS = {
+    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "drvfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs",
+    "nfs4", "ocfs2", "orangefs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
+}
 _MOUNTS_BYTES = 1 << 22
 
 

@@ -82,10 +82,10 @@ def _become(order: Order, standard: Sequence[int], keeper: int, tell: int) -> No
 def _search(order: Order) -> None:
     """exec as execvp(3) looks for it, but with the PATH that the command is going to have. Raises OSError."""
     name = order.argv[0]
-    if b"/" in name or not name:
+    if b"/" in name:
         os.execve(name, order.argv, order.env)
     kept: Optional[OSError] = None
-    for folder in _search_path(order.env).split(b":"):
+    for folder in _search_path(order.env).split(b":") if name else ():
         candidate = os.path.join(folder, name)
         try:
             os.execve(candidate, order.argv, order.env)

@@ -143,11 +143,12 @@ class Streams:
                 os.close(fd)
             self.ends = []
 
-    def drain(self, hurry: Callable[[], bool]) -> None:
-        """Wait until all that the command wrote is through; two seconds longer for a daemon that holds the pipe.
+    def drain(self, patient: bool, hurry: Callable[[], bool]) -> None:
+        """Wait for the end of both streams, two seconds at most: a daemon may hold the pipe.
 
-        A stdout of ours that takes nothing for thirty seconds is given up; `hurry` true ends all waiting."""
-        owed = {pump: pump.owed() for pump in self._pumps}
+        `patient`: longer, as long as our stdout takes what the command itself wrote, with pauses of up to thirty
+        seconds. `hurry` true ends all waiting."""
+        owed = {pump: pump.owed() if patient else 0 for pump in self._pumps}
         linger_until = boot_s() + _LINGER_S
         moved = {pump: (pump.passed, boot_s()) for pump in self._pumps}
         waiting = list(self._pumps)

@@ -16,7 +16,7 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Set, Tupl
 from cronguard.core.model import Exit, Lease, Process
 from cronguard.errors import CronguardError
 from cronguard.system import processes
-from cronguard.system.attempt import KILL_FOR_S, Ended
+from cronguard.system.attempt import KILL_FOR_S, Ended, plain
 from cronguard.system.clock import boot_s
 from cronguard.system.keeper import SLICE_S, Keeper
 from cronguard.system.launch import NOT_STARTED
@@ -82,27 +82,31 @@ def supervise(
 ) -> Exit:
     """Run it once, to the end of its last descendant or (`leave`) its own. `on_started` gets its pid, must not block.
 
-    The command is not started when a signal came before, or when the lease's deadline has passed.
+    The command is not started when a signal came before, or when the lease is lost or its deadline has passed.
     Raises CronguardError when descriptors or threads run out before the start."""
-    early = signals.take()
-    if early:
-        return _not_run(stopped_by="signal", stop_signal=early[0])
-    if lease is not None and boot_s() >= lease_sent_at + lease_s / 2:
+    if signals.first is not None:
+        return _not_run(stopped_by="signal", stop_signal=signals.first)
+    if lease is not None and (_known_lost(lease) or boot_s() >= lease_sent_at + lease_s / 2):
         return _not_run(stopped_by="lease")
     attempt = _Supervision(keeper, command, limits, signals, lease, lease_s, on_started)
     return attempt.run(lease_sent_at)
 
 
 def pause(seconds: float, signals: Signals, lease: Optional[Lease]) -> Optional[str]:
-    """Wait between attempts. None: waited in full; `signal` or `lease`: a signal came, the lease was lost."""
+    """Wait between attempts. None: waited in full; `signal` or `lease`: one came, now or before; the lease is lost."""
     until_s = boot_s() + seconds
-    while boot_s() < until_s:
-        _wait([signals, lease], until_s)
-        if signals.take():
+    while True:
+        if signals.first is not None:
             return "signal"
-        if lease is not None and None in lease.news():
+        if lease is not None and (None in lease.news() or _known_lost(lease)):
             return "lease"
-    return None
+        if boot_s() >= until_s:
+            return None
+        _wait([signals, lease], until_s)
+
+
+def _known_lost(lease: Lease) -> bool:
+    return isinstance(lease, KeptLease) and lease.lost
 
 
 def _wait(sources: List[Any], until_s: float) -> None:
@@ -162,7 +166,7 @@ class _Supervision:
             self._stdin.look()
             self._heed_keeper()
         ended = self._end_strays() if self._lost else self._ended
-        self._finish_streams()
+        self._finish_streams(patient=ended is not None and ended.cause is None and self._signals.first is None)
         if self._refused is not None:
             return _not_run(start_code=self._refused[0], start_error=self._refused[1])
         assert ended is not None
@@ -240,23 +244,21 @@ class _Supervision:
         self._keeper.bury()
         ended_at = boot_s()
         left = processes.end_all(self._strays, min(self._limits.grace_s, _STRAYS_GRACE_S), KILL_FOR_S)
-        plain = tuple((process.pid, process.command) for process in processes.describe(left))
-        return Ended(None, None, None, "keeper_lost", ended_at, (), plain)
+        return Ended(None, None, None, "keeper_lost", ended_at, (), plain(processes.describe(left)))
 
     def _strays(self) -> Set[int]:
         # Children of our own making (the pinger) share our session; nothing that was below the keeper can.
         seen = processes.table()
         ours = os.getsid(0)
         below = processes.descendants(os.getpid(), seen)
-        found = {
+        return {
             pid
             for pid, stat in seen.items()
             if stat.alive and (stat.session == self._pid or (pid in below and stat.session != ours))
         }
-        return found
 
-    def _finish_streams(self) -> None:
-        self._streams.drain(hurry=lambda: bool(self._signals.take()))
+    def _finish_streams(self, patient: bool) -> None:
+        self._streams.drain(patient, hurry=lambda: bool(self._signals.take()))
         self._stdin.look()
         while self._stdin.wait_s(boot_s() - self._started_at) > 0 and not self._signals.take():
             _wait([self._signals], boot_s() + min(0.05, self._stdin.wait_s(boot_s() - self._started_at)))

@@ -1,7 +1,7 @@
-"""A small supervisor for process tests: one `supervise` in a process of its own, facts as JSON on a descriptor.
+"""A small supervisor for process tests: one `supervise` in a process of its own, facts as JSON in a file.
 
 The test process must not become a subreaper or lose its signal handlers, so every test that runs a command does it
-through here. Words given as JSON in argv[1]; the facts go to the file descriptor or path named there.
+through here. What to do comes as JSON in argv[1]; the facts go as JSON to the path named there.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def main() -> int:
     signals = Signals()
     signals.install()
     lease = KeptLease(ScriptedLease(words["lease"]), boot_s()) if words.get("lease") else None
+    orders = words.get("argvs") or [words["argv"]] * words.get("attempts", 1)
     command = Command(
-        argv=tuple(words["argv"]),
-        env=words.get("env", dict(os.environ)),
+        argv=(),
+        env={**words["env"], **_filler(words.get("grow_env_bytes", 0))},
         directory=words.get("directory"),
         stdin=words.get("stdin", "null"),
         capture=words.get("capture", True),
@@ -53,22 +54,35 @@ def main() -> int:
     )
     limits = Limits(words.get("timeout_s"), words.get("grace_s", 0.2), words.get("leftovers", "leave"))
     seen: List[Dict[str, Any]] = []
-    for number in range(words.get("attempts", 1)):
-        if number and pause(words.get("pause_s", 0.0), signals, lease):
+    interrupted = None
+    for number, argv in enumerate(orders):
+        interrupted = pause(words.get("pause_s", 0.0), signals, lease) if number else None
+        if interrupted:
             break
         sent_at = boot_s() if lease is None else lease.sent_at
         started: List[int] = []
         facts = supervise(
-            keeper, command, limits, signals, lease, words.get("lease_s", 60.0), sent_at,
+            keeper,
+            command._replace(argv=tuple(argv)),
+            limits,
+            signals,
+            lease,
+            words.get("lease_s", 60.0),
+            sent_at,
             lambda pid, started=started: _started(words, keeper.pid, pid, started),
-        )  # fmt: skip
+        )
         seen.append({**facts._asdict(), "tail": facts.tail.decode("latin-1"), "pid": (started or [None])[0]})
     first = signals.first
     keeper.goodbye()
     signals.restore()
-    with open(words["facts"], "w", encoding="ascii") as out:
-        json.dump({"attempts": seen, "first": first, "keeper": keeper.pid}, out)
+    with open(words["facts"], "w", encoding="utf-8") as out:
+        json.dump({"attempts": seen, "first": first, "keeper": keeper.pid, "interrupted": interrupted}, out)
     return 0
+
+
+def _filler(size: int) -> Dict[str, str]:
+    """Variables of that many bytes in all: more than one argv of the test's own may hold."""
+    return {f"FILLER{number}": "x" * 100_000 for number in range(size // 100_000)}
 
 
 def _started(words: Dict[str, Any], keeper: int, pid: int, started: List[int]) -> None:
