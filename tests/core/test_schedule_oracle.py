@@ -27,7 +27,7 @@ CRONS = (
     "30 2 * * *", "*/15 * * * *", "0 * * * *", "0 0 * * *", "0 */2 * * *", "*/30 2 * * *", "0-59 1-3 * * *",
     "15,45 0-23 * * *", "30 23 * * 1-5", "0,30 0,1,2,3 * * 0",
 )  # fmt: skip
-# Changes that no year repeats: a day left out, a day lived twice, half an hour for good, a quarter of one, a week between two.
+# Changes that no year repeats: a day left out, a day lived twice, half an hour for good, a week between two.
 ODD_CHANGES = (
     ("Pacific/Apia", "2011-12-30"), ("Pacific/Kwajalein", "1993-08-21"), ("Pacific/Kwajalein", "1969-09-30"),
     ("Asia/Pyongyang", "2018-05-04"), ("America/Caracas", "2016-05-01"), ("Asia/Kathmandu", "1985-12-31"),
