@@ -16,16 +16,15 @@ HERD = 200
 def all_at_once(argvs: List[List[str]], env: Dict[str, str]) -> List[Tuple[int, str]]:
     """Start every command behind one gate (a pipe whose end of file releases them all); exit codes and stderr."""
     gate, key = os.pipe()
-    wait = f'read _ <&{gate}; exec "$@" {gate}<&-'
+    wait = 'read _; exec "$@" < /dev/null'
     started = [
         subprocess.Popen(
             ["sh", "-c", wait, "sh", *argv],
             env=env,
-            stdin=subprocess.DEVNULL,
+            stdin=gate,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            pass_fds=(gate,),
         )
         for argv in argvs
     ]
