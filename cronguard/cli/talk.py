@@ -66,7 +66,7 @@ def as_text(event: Event) -> str:
 
 
 def json_renderer() -> Callable[[Event, datetime], str]:
-    """One object a line with `ts`, `event`, `level`, the fields as they are, and `text` if there is one."""
+    """One object a line with `ts`, `event`, `level`, the fields, and `text` if there is one."""
     import json  # only for who asks for it, but at the start: at the end its file may be gone
 
     def as_json(event: Event, now_utc: datetime) -> str:
@@ -75,12 +75,18 @@ def json_renderer() -> Callable[[Event, datetime], str]:
         record: Dict[str, object] = {"ts": _iso_utc(moment), "event": event.name, "level": event.level}
         for name, value in event.fields.items():
             if name not in record and name != "at":
-                record[name] = _iso_utc(value) if isinstance(value, datetime) else value
+                record[name] = _plain(value)
         if event.text:
             record["text"] = mask_text(event.text)
         return json.dumps(record, default=str)
 
     return as_json
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return _iso_utc(value)
+    return mask_text(value) if isinstance(value, str) else value
 
 
 def _value(value: object) -> str:
