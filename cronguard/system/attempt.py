@@ -33,7 +33,9 @@ class Terms(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """What the keeper reports. `status` as wait(2) gives it, None when nobody saw it; usage likewise."""
+    """What the keeper reports. `status` as wait(2) gives it, None when nobody saw it; usage likewise.
+
+    Linux keeps a process's peak memory across exec: it is never less than the keeper's own, about 14 MB."""
 
     status: Optional[int]
     cpu_s: Optional[float]
@@ -72,9 +74,12 @@ class Attempt:
         return self._main
 
     def read_report(self) -> bool:
-        """Take in what the child said about exec; True when the command now runs."""
+        """Take in what the child said about exec; True when the command now runs (or hangs before it)."""
         assert self.report is not None
-        text = os.read(self.report, 1 << 16)
+        try:
+            text = os.read(self.report, 1 << 16)
+        except BlockingIOError:  # the attempt is over, yet the child hangs in exec or chdir on a dead mount
+            text = b""
         os.close(self.report)
         self.report = None
         if text:

@@ -97,6 +97,7 @@ def _open_standard() -> None:
     """Started with 0, 1 or 2 closed, the next descriptor opened would become one of them."""
     fd = os.open(os.devnull, os.O_RDWR)
     while fd <= 2:
+        os.set_inheritable(fd, True)
         fd = os.dup(fd)
     os.close(fd)
 

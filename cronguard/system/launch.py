@@ -36,7 +36,8 @@ class Launch(NamedTuple):
 
 def launch(order: Order, standard: Sequence[int]) -> Launch:
     """Fork and exec; `standard` become its descriptors 0, 1 and 2. Raises OSError when there can be no process."""
-    report, tell = os.pipe()
+    report, tell = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(report, False)
     keeper = os.getpid()
     # No signal may find the child with the keeper's handlers.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -136,4 +137,5 @@ def _interpreter(raw: bytes, order: Order) -> str:
             line = script.readline(256)
     except OSError:
         return ""
-    return f" ({os.fsdecode(line.strip())})" if line.startswith(b"#!") else ""
+    # As a literal: a carriage return at its end is a common reason.
+    return f" ({os.fsdecode(line)[:-1]!r})" if line.startswith(b"#!") else ""

@@ -26,6 +26,7 @@ from cronguard.system.signals import Signals
 from cronguard.system.stdin import StdinWatch
 
 _KEEPER_LATE_S = 5.0
+_LEASE_LATE_S = 0.5
 _STRAYS_GRACE_S = 2.0
 
 
@@ -145,8 +146,8 @@ class _Supervision:
         self._refused: Optional[Tuple[int, str]] = None
         self._lost = False
         self._stop_signal: Optional[int] = None
-        # When the keeper must have reported, or it is stuck itself.
-        self._overdue_at = inf
+        # When the keeper must have reported, or it is stuck itself: because of a stop, because of the lease.
+        self._overdue_at = self._lease_over_at = inf
         if limits.timeout_s is not None:
             self._overdue_at = self._started_at + limits.timeout_s + self._patience_s
 
@@ -160,7 +161,7 @@ class _Supervision:
         if refused:
             return _not_run(start_error=refused, start_code=NOT_STARTED)
         while self._ended is None and self._refused is None and not self._lost:
-            _wait([self._keeper.channel, self._signals, self._lease], self._overdue_at)
+            _wait([self._keeper.channel, self._signals, self._lease], min(self._overdue_at, self._lease_over_at))
             self._heed_signals()
             self._heed_lease()
             self._stdin.look()
@@ -193,7 +194,7 @@ class _Supervision:
                 fds=[stdin, *self._streams.ends],
             )
         except UnicodeEncodeError as error:
-            return f"arguments or environment: {error.object!r} does not fit the locale's encoding"
+            return f"arguments or environment: a character does not fit {error.encoding}, the locale's encoding"
         finally:
             os.close(null)
             self._streams.handed_over()
@@ -203,7 +204,9 @@ class _Supervision:
     def _deadlines(self, sent_at: float) -> Tuple[float, float]:
         if self._lease is None:
             return inf, inf
-        return sent_at + self._lease_s / 2, sent_at + self._lease_s * 3 / 4
+        kill_at = sent_at + self._lease_s * 3 / 4
+        self._lease_over_at = kill_at + KILL_FOR_S + _LEASE_LATE_S
+        return sent_at + self._lease_s / 2, kill_at
 
     def _heed_signals(self) -> None:
         for signum in self._signals.take():
@@ -237,7 +240,7 @@ class _Supervision:
                 self._ended = Ended(*values)
             else:
                 self._streams.note(f"cronguard: the keeper failed:\n{values[0]}")
-        self._lost = news.closed or boot_s() >= self._overdue_at
+        self._lost = news.closed or boot_s() >= min(self._overdue_at, self._lease_over_at)
 
     def _end_strays(self) -> Ended:
         """The keeper is no more: the command died with it, what else was below it has come to us."""

@@ -66,7 +66,20 @@ def test_script_with_a_missing_interpreter_is_127_and_says_which(tmp_path: Path)
     facts = run_driver(tmp_path, [_script(tmp_path / "script", "#!/no/such/python3 -u\n")])
     assert facts["start_code"] == 127
     assert "interpreter" in facts["start_error"]
-    assert "#!/no/such/python3 -u" in facts["start_error"]
+    assert "'#!/no/such/python3 -u'" in facts["start_error"]
+
+
+def test_script_with_carriage_returns_is_told_apart(tmp_path: Path) -> None:
+    """FR-27: to the eye the interpreter exists."""
+    facts = run_driver(tmp_path, [_script(tmp_path / "script", "#!/bin/sh\r\necho x\r\n")])
+    assert facts["start_code"] == 127
+    assert r"'#!/bin/sh\r'" in facts["start_error"]
+
+
+def test_nothing_is_imported_after_the_command_has_started(tmp_path: Path) -> None:
+    """FR-34: the installation may be replaced meanwhile."""
+    facts = run_driver(tmp_path, sh("echo; (setsid sleep .1 &); echo items=1 > $0; exit 3"), timeout_s=5)
+    assert facts["late"] == []
 
 
 def test_what_cannot_be_executed_is_126(tmp_path: Path) -> None:

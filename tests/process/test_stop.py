@@ -250,6 +250,13 @@ def test_stopped_supervisor_does_not_outlive_its_lease(tmp_path: Path, guarded: 
     assert run.finish()["stopped_by"] == "lease"
 
 
+def test_stopped_keeper_does_not_outlive_the_lease_either(tmp_path: Path, guarded: Starter) -> None:
+    run = guarded.ready(SETSID_GRANDCHILD, lease=_lease(tmp_path), lease_s=1.6)
+    os.kill(run.started()["keeper"], signal.SIGSTOP)
+    assert run.finish(12)["stopped_by"] == "keeper_lost"
+    assert run.left() == set()
+
+
 def test_leftovers_are_left_and_listed(guarded: Starter) -> None:
     run = guarded(sh(DAEMON))
     facts = run.finish()

@@ -74,9 +74,11 @@ def main() -> int:
         seen.append({**facts._asdict(), "tail": facts.tail.decode("latin-1"), "pid": (started or [None])[0]})
     first = signals.first
     keeper.goodbye()
+    late = sorted(set(sys.modules) - words["modules"]) if "modules" in words else []
     signals.restore()
     with open(words["facts"], "w", encoding="utf-8") as out:
-        json.dump({"attempts": seen, "first": first, "keeper": keeper.pid, "interrupted": interrupted}, out)
+        told = {"attempts": seen, "first": first, "keeper": keeper.pid, "interrupted": interrupted, "late": late}
+        json.dump(told, out)
     return 0
 
 
@@ -87,8 +89,9 @@ def _filler(size: int) -> Dict[str, str]:
 
 def _started(words: Dict[str, Any], keeper: int, pid: int, started: List[int]) -> None:
     started.append(pid)
+    words.setdefault("modules", set(sys.modules))
     if "announce" in words:
-        with open(words["announce"], "w", encoding="ascii") as out:
+        with open(words["announce"], "w", encoding="utf-8") as out:
             out.write(f"{os.getpid()} {keeper} {pid}\n")
 
 
