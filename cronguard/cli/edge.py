@@ -16,6 +16,8 @@ OUR_FAULT = 125
 INTERRUPTED = 130  # 128 + SIGINT
 PIPE_CLOSED = 141  # 128 + SIGPIPE: what any other program at that place would leave with
 
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
 # Those that stand in front of a command: their own failures must not be taken for the command's (design, section 8).
 GUARDING = ("run", "once", "backfill", "items")
 
@@ -114,7 +116,11 @@ def _drop_stdout() -> None:
 
 
 def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")
+    """By hand: the codec for it would be loaded at its first use, which may be after the command (FR-34)."""
+    code = ord(letter)
+    if letter in _NAMED:
+        return _NAMED[letter]
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _about_bug(error: BaseException) -> str:

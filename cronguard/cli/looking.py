@@ -106,7 +106,8 @@ def _status_table(result: status_of.Status) -> Table:
 def _status_row(job: status_of.JobStatus, now_utc: datetime) -> Tuple[str, ...]:
     row = job.row
     if row is None:
-        return (job.job, job.state, *[""] * 7)
+        due = job.next_due.local.strftime("%Y-%m-%d %H:%M:%S") if job.next_due else ""
+        return (job.job, job.state, "", "", "", due, "", "", "")
     zone, _ = zone_or_utc(row.facts.zone)
     last = row.last_run
     return (

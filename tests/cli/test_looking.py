@@ -81,6 +81,8 @@ def test_job_that_only_the_file_knows_never_ran(tmp_path: Path, capfd: pytest.Ca
     file = config_file(tmp_path)
     jobs = as_json(capfd, "status", "--config", file)["jobs"]
     assert [(job["job"], job["state"]) for job in jobs] == [("nightly", "never_ran"), ("planned", "never_ran")]
+    assert all(job["next_due"] for job in jobs)
+    assert "never_ran" in looked(capfd, "status", "nightly", "--config", file)
 
 
 @pytest.mark.usefixtures("three_runs")
