@@ -79,7 +79,7 @@ class SqlStore:
             answer = self._look_and_take(request, judge, deadline)
             if answer is not None:
                 return answer
-            if not pauses.take():
+            if not pauses.take() or deadline.over:
                 return self._claim_unsettled(request)
 
     def renew(self, claim: Claimed, lease_s: float, within_s: float) -> bool:

@@ -28,6 +28,7 @@ class Store(Protocol):
     """One open connection to a store. Used by one thread."""
 
     name: str  # for messages, secrets masked: `sqlite:/var/lib/cronguard/cronguard.db`, `postgresql://db.example/app`
+    warnings: List[str]  # what the user should be told once: a network file system
     leased: bool  # True: claims end by themselves unless renewed (PostgreSQL); False: the owner's life decides (SQLite)
 
     def prepare(self, within_s: float) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, List, Tuple
 
-from cronguard.errors import ConfigError
+from cronguard.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from cronguard.store.backend import SqlStore
@@ -28,8 +28,11 @@ def open_store(url: str, network_fs: bool = False) -> SqlStore:
         return SqliteStore(_sqlite_path(url), network_fs)
     if url.startswith(_POSTGRES):
         conninfo, schema_name = _without_schema(url)
-        from cronguard.store.postgres import PostgresStore
-
+        try:
+            from cronguard.store.postgres import PostgresStore
+        except ImportError as problem:
+            why = f"store: {masked(url)}: psycopg cannot be loaded: {problem}"
+            raise StoreError(why, "reinstall cronguard") from None
         return PostgresStore(conninfo, schema_name, masked(url))
     raise _bad(url, "not a store", "use sqlite:PATH or postgresql://HOST/DATABASE")
 

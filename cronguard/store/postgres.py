@@ -25,6 +25,7 @@ from cronguard.store.postgres_connection import (
     READ_ONLY,
     RETRY,
     Link,
+    TimeIsUp,
     meaning,
 )
 from cronguard.store.waiting import Deadline, Pauses
@@ -100,6 +101,8 @@ class PostgresStore(SqlStore):
         while True:
             try:
                 return self._once(work, deadline, patience_ms)
+            except TimeIsUp:
+                failure = f"no answer within {deadline.within_s:.0f} s"
             except psycopg.Error as problem:
                 if meaning(problem, self._link) != RETRY:
                     self._fail(problem)

@@ -25,9 +25,11 @@ R = TypeVar("R")
 
 # A dead path is noticed in about 11 s when idle and 8 s with data under way; each alone covers one of the two cases
 # only (measured; tcp(7)). A user's own value in the URL wins.
-_TCP = {
+_DEFAULTS = {
     "keepalives": "1", "keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3",
     "tcp_user_timeout": "8000",
+    # The default, prefer, may look for a Kerberos realm in the DNS first.
+    "gssencmode": "disable",
 }
 # psycopg takes less than 2 s for 2 s.
 _CONNECT_AT_LEAST_S = 2
@@ -51,6 +53,10 @@ _MEANINGS = {
 _PASSING_CLASSES = ("08", "53", "57")
 # Serialization failure, deadlock, lock not available, idle in transaction, transaction timeout.
 _PASSING = frozenset(("40001", "40P01", "55P03", "25P03", "25P04"))
+
+
+class TimeIsUp(Exception):
+    """The deadline passed before a message was sent."""
 
 
 class _BoundedConnection(psycopg.Connection[Any]):
@@ -86,7 +92,7 @@ class Link:
 
     def __init__(self, conninfo: str) -> None:
         """ProgrammingError if libpq cannot read `conninfo`; nothing is connected."""
-        self._parameters: Dict[str, Any] = {**_TCP, **conninfo_to_dict(conninfo)}
+        self._parameters: Dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(conninfo)}
         self._parameters.update(application_name=f"cronguard:{os.getpid()}", client_encoding="utf8")
         self._connection: Optional[_BoundedConnection] = None
 
@@ -116,8 +122,14 @@ class Link:
             )
 
     def send(self, statements: Sequence[Statement], deadline: Deadline) -> List[Result]:
-        """All the statements in one message, answered one by one."""
+        """All the statements in one message, answered one by one.
+
+        Nothing is sent when the time is up: whoever asked has been told that the store is down, and a claim that went
+        through after that would be nobody's.
+        """
         assert self._connection is not None
+        if deadline.over:
+            raise TimeIsUp
         self._connection.deadline = deadline
         text = ";\n".join(statement.sql for statement in statements).replace("?", "%s")
         values = [value for statement in statements for value in statement.values]
@@ -137,7 +149,7 @@ class Link:
         if self._connection.pgconn.transaction_status != TransactionStatus.IDLE:
             try:
                 self.send([Statement("ROLLBACK")], Deadline(1.0))
-            except psycopg.Error:
+            except (psycopg.Error, TimeIsUp):
                 self.close()
 
     def close(self) -> None:

@@ -11,9 +11,8 @@ import json
 import os
 import sqlite3
 import time
-from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, TypeVar
+from typing import Callable, Dict, List, Optional, Sequence, TypeVar
 
 from cronguard.core.model import ClaimAnswer, Claimed, ClaimRequest, Finish, Held, Holder
 from cronguard.errors import StoreDown, StoreError
@@ -115,13 +114,21 @@ class SqliteStore(SqlStore):
         if self._connection is None and not os.path.exists(self.path):
             return [Result([], 0) for _ in statements]  # looking creates nothing
         try:
-            return self._repeat(lambda connection: _run_between(connection, "BEGIN", _reader(statements)), deadline)
+            return self._repeat(lambda connection: _run(connection, "BEGIN", _reader(statements)), deadline)
         except NoSchema:
             return [Result([], 0) for _ in statements]
 
     def _transact(self, work: Callable[[Session], T], deadline: Deadline) -> T:
+        def in_time(session: Session) -> T:
+            """Whoever asked is told at the deadline that the store is down: a claim that went through after that (on a
+            slow disk) would be nobody's."""
+            value = work(session)
+            if deadline.over:
+                raise sqlite3.OperationalError("database is locked for too long")
+            return value
+
         try:
-            return self._repeat(lambda connection: _run_between(connection, "BEGIN IMMEDIATE", work), deadline)
+            return self._repeat(lambda connection: _run(connection, "BEGIN IMMEDIATE", in_time), deadline)
         except NoSchema:
             raise StoreError(f"store: {self.name}: it has no tables", "run `cronguard init`") from None
 
@@ -188,20 +195,15 @@ class _SqliteSession:
         return Result(found, cursor.rowcount if cursor.rowcount >= 0 else len(found))
 
 
-@contextmanager
-def _between(connection: sqlite3.Connection, begin: str) -> Iterator[Session]:
+def _run(connection: sqlite3.Connection, begin: str, work: Callable[[Session], T]) -> T:
     connection.execute(begin)
     try:
-        yield _SqliteSession(connection)
+        value = work(_SqliteSession(connection))
         connection.execute("COMMIT")
+        return value
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-
-
-def _run_between(connection: sqlite3.Connection, begin: str, work: Callable[[Session], T]) -> T:
-    with _between(connection, begin) as session:
-        return work(session)
 
 
 def _reader(statements: Sequence[Statement]) -> Callable[[Session], List[Result]]:

@@ -36,6 +36,7 @@ class StoreWorker:
     def __init__(self, store: Store, reopen: Optional[Callable[[], Store]] = None) -> None:
         self.name = store.name
         self.leased = store.leased
+        self.warnings = tuple(store.warnings)
         self._reopen = reopen
         self._hand: Optional[_Hand] = _Hand(store)
         self._renewal: Optional[_Renewal] = None

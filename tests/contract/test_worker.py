@@ -26,6 +26,7 @@ class Scripted:
 
     name = "scripted"
     leased = True
+    warnings = ()
 
     def __init__(self, *answers: Optional[bool]) -> None:
         self._answers = list(answers)
