@@ -10,7 +10,8 @@ from cronguard.errors import StoreError
 from cronguard.pipeline.passage import Budget, Surroundings
 from cronguard.system.output import tail_text
 
-FINISH_S = 15.0  # recording the outcome; then it is spooled
+FINISH_S = 10.0  # recording the outcome; then it is spooled
+LEASE_LOST_S = 3.0  # the same, when the store has been silent for half a lease already
 SKIP_S = 5.0  # recording that nothing was started
 NOTE_S = 2.0  # remembering what became of the pings
 
@@ -75,7 +76,7 @@ def _count(text: Optional[str]) -> Optional[int]:
 
 def record(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], finish: Finish) -> None:
     """Into the store; when it does not answer, or there is no claim to finish, into the spool. Nothing is lost (P3)."""
-    budget = Budget(FINISH_S)
+    budget = Budget(LEASE_LOST_S if finish.outcome.reason == "lock_lost" else FINISH_S)
     why = "the run was unguarded"
     if claim is not None:
         mine = claim
