@@ -20,16 +20,16 @@ from cronguard.system.pinger import Ping, Pinger, once
 from tests.support.pingserver import CHECK, PingServer
 
 RUN = "0197f3a2-1b2c-7d3e-8f40-5a6b7c8d9e0f"
-SLACK_S = 1.5  # of a loaded machine
+SLACK_S = 4.0  # of a loaded machine; without a limit these tests would take for ever
 
 
 @pytest.fixture
 def short_budget(monkeypatch: pytest.MonkeyPatch) -> float:
     """The same limits, in less of a test's time."""
-    monkeypatch.setattr(pinger, "TRY_S", 1.0)
-    monkeypatch.setattr(pinger, "BUDGET_S", 2.5)
+    monkeypatch.setattr(pinger, "TRY_S", 1.5)
+    monkeypatch.setattr(pinger, "BUDGET_S", 4.0)
     monkeypatch.setattr(pinger, "START_PATIENCE_S", 0.5)
-    return 3.0 + SLACK_S
+    return 4.5 + SLACK_S
 
 
 def children() -> List[Path]:
@@ -136,7 +136,7 @@ def test_hostile_server_costs_no_more_than_the_budget(misbehave: str, short_budg
         beats = Pinger(server.check_url, "auto", RUN)
         began = time.monotonic()
         beats.start()
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < 2
         told = beats.finish(Ping("success"), b"x" * 100_000, 1.0)
         assert time.monotonic() - began < short_budget
     # A body that never ends after a 200 is nobody's concern: the ping has arrived.
