@@ -192,7 +192,7 @@ def _answer_of(sent: Union[_Courier, _Answer], deadline: float) -> _Answer:
         report = json.loads(line)
         return _Answer(report["delivered"], report["detail"], report["limit_bytes"])
     except ValueError:
-        return _Answer(False, "the pinger ended without a word: was the installation replaced?")
+        return _Answer(False, "the pinger ended without a word")
 
 
 def _line_from(fd: int, deadline: float) -> Optional[bytes]:
