@@ -239,7 +239,7 @@ class _Supervision:
             elif name == "ended":
                 self._ended = Ended(*values)
             else:
-                self._streams.note(f"cronguard: the keeper failed:\n{values[0]}")
+                self._streams.note(f"cronguard: the keeper failed: {values[0]}\n")
         self._lost = news.closed or boot_s() >= min(self._overdue_at, self._lease_over_at)
 
     def _end_strays(self) -> Ended:

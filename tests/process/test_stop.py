@@ -179,6 +179,13 @@ def test_killed_keeper_leaves_nothing_and_is_told(guarded: Starter) -> None:
     assert run.left() == set()
 
 
+def test_keeper_that_fails_ends_the_tree_and_says_why(tmp_path: Path) -> None:
+    facts = run_driver(tmp_path, sh(SETSID_GRANDCHILD), garble="nonsense")
+    assert facts["stopped_by"] == "keeper_lost"
+    assert "cronguard: the keeper failed: KeyError: 'nonsense'" in facts["tail"]
+    assert facts["left"] == set()
+
+
 def test_stopped_keeper_does_not_hold_up_a_signal_for_ever(guarded: Starter) -> None:
     """A keeper that does not act in time is ended, and the tree with it."""
     run = guarded.ready(SETSID_GRANDCHILD, grace_s=0)

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional
 
 from cronguard.core.model import Lease
 from cronguard.system.clock import boot_s
-from cronguard.system.keeper import fork_keeper
+from cronguard.system.keeper import Keeper, fork_keeper
 from cronguard.system.signals import Signals
 from cronguard.system.supervisor import Command, KeptLease, Limits, pause, supervise
 
@@ -69,7 +69,7 @@ def main() -> int:
             lease,
             words.get("lease_s", 60.0),
             sent_at,
-            lambda pid, started=started: _started(words, keeper.pid, pid, started),
+            lambda pid, started=started: _started(words, keeper, pid, started),
         )
         seen.append({**facts._asdict(), "tail": facts.tail.decode("latin-1"), "pid": (started or [None])[0]})
     first = signals.first
@@ -87,12 +87,14 @@ def _filler(size: int) -> Dict[str, str]:
     return {f"FILLER{number}": "x" * 100_000 for number in range(size // 100_000)}
 
 
-def _started(words: Dict[str, Any], keeper: int, pid: int, started: List[int]) -> None:
+def _started(words: Dict[str, Any], keeper: Keeper, pid: int, started: List[int]) -> None:
     started.append(pid)
     words.setdefault("modules", set(sys.modules))
     if "announce" in words:
         with open(words["announce"], "w", encoding="utf-8") as out:
-            out.write(f"{os.getpid()} {keeper} {pid}\n")
+            out.write(f"{os.getpid()} {keeper.pid} {pid}\n")
+    if "garble" in words:
+        keeper.channel.send(words["garble"])
 
 
 if __name__ == "__main__":
