@@ -17,6 +17,8 @@ from cronguard.system import kernel
 NOT_FOUND = 127
 NOT_STARTED = 126
 _DEFAULT_PATH = b"/usr/bin:/bin"  # cron's
+_SIGNALS = signal.valid_signals()
+_CATCHABLE = tuple(_SIGNALS - {signal.SIGKILL, signal.SIGSTOP})
 
 
 class Order(NamedTuple):
@@ -40,7 +42,7 @@ def launch(order: Order, standard: Sequence[int]) -> Launch:
     os.set_blocking(report, False)
     keeper = os.getpid()
     # No signal may find the child with the keeper's handlers.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         pid = os.fork()
         if pid == 0:
@@ -64,7 +66,7 @@ def _become(order: Order, standard: Sequence[int], keeper: int, tell: int) -> No
             os._exit(NOT_STARTED)
         for number, fd in enumerate(standard):
             os.dup2(fd, number)
-        for signum in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        for signum in _CATCHABLE:
             signal.signal(signum, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         if order.directory is not None:
