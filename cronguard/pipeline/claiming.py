@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple, Union
 
 from cronguard.core import policy
-from cronguard.core.model import Claimed, ClaimRequest
+from cronguard.core.model import Claimed, ClaimRequest, Event
 from cronguard.pipeline.passage import Budget, Place, Surroundings
 from cronguard.pipeline.telling import say_no_timeout
 from cronguard.system.clock import boot_s
@@ -52,6 +52,8 @@ def request_for(s: Surroundings, place: Place, run_id: str) -> ClaimRequest:
 
 def take(s: Surroundings, request: ClaimRequest) -> Taken:
     """Look, decide, claim; with `--on-conflict wait` again every second or so, deciding all but the slot anew."""
+    for warning in s.store.warnings:
+        s.say(Event("store_warning", "warning", {"job": s.spec.job}, warning))
     began = boot_s()
     while True:
         question = _question(s, request, boot_s() - began)
