@@ -271,20 +271,29 @@ def test_schemas_do_not_know_each_other(admin_dsn: str, opened: Opened) -> None:
 def test_temporary_table_of_a_pooled_session_is_not_taken_for_ours(
     pgbouncer_url: str, pooler: Any, admin_dsn: str, opened: Opened
 ) -> None:
+    store = opened(pgbouncer_url)
+    dsn = pooler.dsn(parts_of(admin_dsn)["dbname"])
+    store.close()
+    _in_every_pooled_session(dsn, "CREATE TEMP TABLE runs (x int)")
+    try:
+        store.finish(claimed(store, request()), finish(), WITHIN_S)
+        assert len(store.history("job", 5, (), None, WITHIN_S)) == 1
+    finally:
+        _in_every_pooled_session(dsn, "DISCARD TEMP")
+
+
+def _in_every_pooled_session(dsn: str, text: str) -> None:
+    """Open transactions keep a server connection each, until all have had it."""
     import psycopg
 
-    connections = [psycopg.connect(pooler.dsn(parts_of(admin_dsn)["dbname"]), prepare_threshold=None)
-                   for _ in range(POOL_SIZE)]
+    connections = [psycopg.connect(dsn, autocommit=True, prepare_threshold=None) for _ in range(POOL_SIZE)]
     try:
-        for connection in connections:
-            connection.execute("CREATE TEMP TABLE IF NOT EXISTS runs (x int)")
+        for step in ("BEGIN", text, "COMMIT"):
+            for connection in connections:
+                connection.execute(step.encode())
     finally:
         for connection in connections:
-            connection.commit()
             connection.close()
-    store = opened(pgbouncer_url)
-    store.finish(claimed(store, request()), finish(), WITHIN_S)
-    assert len(store.history("job", 5, (), None, WITHIN_S)) == 1
 
 
 def test_many_running_jobs_share_a_small_pool(pgbouncer_url: str, opened: Opened) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Callable, Iterator
 
 import pytest
 
 from cronguard.core.model import Claimed, Held
+from cronguard.errors import StoreDown
 from cronguard.store.backend import SqlStore
 from tests.support.claims import UNKNOWN, WITHIN_S, claimed, finish, request, row_of, skip, summary_of
-from tests.support.proxy import AFTER, BEFORE, LATE, Proxy
+from tests.support.proxy import AFTER, BEFORE, LATE, SWALLOWED, Proxy
 from tests.support.stores import parts_of
 
 Opened = Callable[[str], SqlStore]
@@ -97,3 +99,14 @@ def test_claim_cut_before_its_commit_is_tried_again(
     claim = claimed(store, request())
     assert proxy.cuts == 1
     assert [row.run_id for row in direct.history("job", 9, (), None, WITHIN_S)] == [claim.run_id]
+
+
+def test_silence_ends_at_the_deadline_and_not_with_the_connection(store: SqlStore, proxy: Proxy) -> None:
+    """FR-56: a path that swallows packets, a frozen server. psycopg alone would wait for ever."""
+    claim = claimed(store, request())
+    proxy.cut(SWALLOWED, b"UPDATE locks")
+    began = time.monotonic()
+    with pytest.raises(StoreDown, match="no answer"):
+        store.renew(claim, 30.0, 1.0)
+    assert 0.9 < time.monotonic() - began < 3.0
+    assert store.renew(claim, 30.0, WITHIN_S)

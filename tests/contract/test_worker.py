@@ -92,7 +92,7 @@ def test_errors_come_out_where_the_call_was_made(serve: Callable[..., StoreWorke
 
 
 def test_thread_that_hangs_is_given_up_in_time(serve: Callable[..., StoreWorker]) -> None:
-    """A name server that never answers: getaddrinfo(3) has no deadline."""
+    """A name server that never answers (getaddrinfo(3) has no deadline), a flock that blocks (FR-07), FR-19."""
     release = threading.Event()
     store = Scripted()
     worker = serve(store)

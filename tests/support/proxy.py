@@ -13,6 +13,7 @@ from typing import Callable, List, Optional
 
 BEFORE = "before"  # the server never sees it
 AFTER = "after"  # the server has executed it, the client sees no answer
+SWALLOWED = "swallowed"  # the server never sees it, and the connection stays open: silence
 LATE = "late"  # the client is cut off first, the server gets the message after a while
 
 
@@ -67,10 +68,11 @@ class Proxy:
                     break
                 message = head + stream.read(struct.unpack("!I", head[1:])[0] - 4)
                 cut = self._take_cut(message)
-                if cut is not None:
+                if cut is None:
+                    server.sendall(message)
+                elif cut.where != SWALLOWED:
                     cut.apply(client, server, message)
                     return
-                server.sendall(message)
         except OSError:
             pass
         finally:
@@ -90,14 +92,14 @@ class Proxy:
 class _Cut:
     def __init__(self, where: str, text: bytes, late_s: float) -> None:
         self.text = text
-        self._where = where
+        self.where = where
         self._late_s = late_s
 
     def apply(self, client: socket.socket, server: socket.socket, message: bytes) -> None:
-        if self._where == BEFORE:
+        if self.where == BEFORE:
             return
         _end(client)
-        if self._where == LATE:
+        if self.where == LATE:
             threading.Event().wait(self._late_s)
         server.sendall(message)
         # The other thread reads the answer too; the server closing after Terminate proves that it was executed.
