@@ -9,7 +9,8 @@ import os
 import zlib
 from typing import Mapping, NamedTuple, Optional
 
-from cronguard.core.config import resolve_store
+from cronguard.core.config import Effective, resolve_store
+from cronguard.core.masking import mask_url
 from cronguard.core.model import Invocation
 from cronguard.errors import ConfigError
 from cronguard.store.contract import Store
@@ -51,13 +52,17 @@ def open_workspace(invocation: Invocation, job: Optional[str]) -> Workspace:
     state_dir = host.state_dir(invocation.environ)
     found = resolve_store(invocation.store, job, document, file_name, invocation.environ)
     if found is None:
-        return Workspace(document, file_name, state_dir, f"sqlite:{state_dir}/cronguard.db", "default")
-    url = _absolute(resolve(found.value_text, invocation.environ, found.source), found.source)
+        found = Effective("store", f"sqlite:{state_dir}/cronguard.db", "default")
+    url = _lasting(resolve(found.value_text, invocation.environ, found.source), found.source)
     return Workspace(document, file_name, state_dir, url, found.source)
 
 
-def _absolute(url: str, source: str) -> str:
-    """A relative path must not change its meaning, or lose it, when the directory goes during the run (FR-34)."""
+def _lasting(url: str, source: str) -> str:
+    """A URL that means the same for the whole run, also when the directory it was relative to is gone (FR-34)."""
+    try:
+        url.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ConfigError([f"{source}: {mask_url(url)}: not UTF-8 text"]) from None
     kind, _, path = url.partition(":")
     if kind != "sqlite" or not path or path.startswith("/"):
         return url

@@ -16,6 +16,7 @@ from typing import Callable, Dict, Mapping, Optional
 from cronguard.cli.edge import one_line
 from cronguard.core.masking import mask_text
 from cronguard.core.model import Event
+from cronguard.core.records import unicode_text
 
 _PRIORITIES = {"error": "<3>", "warning": "<4>", "info": "<6>", "debug": "<7>"}
 _PATIENCE_S = 1.0  # for a reader that is slow; after one that is stuck nobody waits again
@@ -77,7 +78,7 @@ def json_renderer() -> Callable[[Event, datetime], str]:
             if name not in record and name != "at":
                 record[name] = _plain(value)
         if event.text:
-            record["text"] = mask_text(event.text)
+            record["text"] = unicode_text(mask_text(event.text))
         return json.dumps(record, default=str)
 
     return as_json
@@ -86,7 +87,7 @@ def json_renderer() -> Callable[[Event, datetime], str]:
 def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return _iso_utc(value)
-    return mask_text(value) if isinstance(value, str) else value
+    return unicode_text(mask_text(value)) if isinstance(value, str) else value
 
 
 def _value(value: object) -> str:

@@ -7,10 +7,10 @@ from typing import Dict, NamedTuple, Optional, Tuple
 
 from cronguard.core.durations import parse_duration
 from cronguard.core.model import STATUSES, Invocation, RunRow
-from cronguard.core.names import did_you_mean
+from cronguard.core.names import check_job_name, did_you_mean
 from cronguard.core.records import run_as_json
 from cronguard.core.values import judged, one_of, whole_number
-from cronguard.errors import NotFound
+from cronguard.errors import NotFound, UsageError
 from cronguard.system import clock
 from cronguard.workspace import open_workspace
 
@@ -34,6 +34,9 @@ class HistoryRequest(NamedTuple):
 
 def history(request: HistoryRequest, invocation: Invocation) -> History:
     """The latest runs that match. NotFound for a job that never was seen; UsageError for a bad option."""
+    problem = check_job_name(request.job)
+    if problem is not None:
+        raise UsageError(f"JOB: {problem}")
     limit = 20 if request.limit is None else judged("--limit", whole_number(1, MOST), request.limit)
     statuses = () if request.status is None else (judged("--status", one_of(*STATUSES), request.status),)
     since_utc = None

@@ -19,8 +19,8 @@ class Shown(NamedTuple):
 
 def show(prefix: str, invocation: Invocation) -> Shown:
     """The run with that id or unique beginning of one. NotFound when there is none, or several, which it lists."""
-    if not prefix:
-        raise NotFound("no such run: '': empty", "give an id, or the beginning of one")
+    if not prefix or not prefix.isascii():
+        raise NotFound(f"no such run: {shown(prefix)}", "give an id, or the beginning of one")
     worker = open_workspace(invocation, None).worker()
     try:
         found = worker.call(lambda store: store.find_runs(prefix, WITHIN_S), WITHIN_S)

@@ -34,6 +34,11 @@ def instant_as_json(at_utc: Optional[datetime]) -> Optional[str]:
     return at_utc.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
+def unicode_text(text: str) -> str:
+    """Bytes that were no UTF-8 (an argument, a path) as visible escapes; half surrogates are no JSON (RFC 8259)."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def _key(name: str) -> str:
     return name[: -len(_SUFFIX)] if name.endswith(_SUFFIX) else name
 
@@ -43,4 +48,6 @@ def _plain(value: object) -> object:
         return instant_as_json(value)
     if isinstance(value, Process):
         return dict(value._asdict())
+    if isinstance(value, str):
+        return unicode_text(value)
     return [_plain(part) for part in value] if isinstance(value, tuple) else value

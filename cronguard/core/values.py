@@ -5,10 +5,11 @@ What the parsers know is the value alone; whether values go together is core.con
 
 from __future__ import annotations
 
-from typing import Callable, Optional, Tuple, TypeVar
+from typing import Callable, Optional, TypeVar
 
 from cronguard.core import names
 from cronguard.core.durations import format_duration, format_size, parse_duration, parse_size
+from cronguard.core.heartbeat import url_problem
 from cronguard.errors import UsageError
 
 T = TypeVar("T")
@@ -113,22 +114,9 @@ def endpoint(text: str) -> str:
         if not text.partition(":")[2]:
             raise ValueError("file: needs a path and env: a variable's name")
         return text
-    host, port = _host_and_port(text)
-    if not host or any(letter.isspace() for letter in text):
+    if "://" not in text:
         raise ValueError("not an http:// or https:// URL, file:PATH or env:NAME")
-    if port and not (port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536):
-        raise ValueError("a port that is none")
+    problem = url_problem(text)
+    if problem is not None:
+        raise ValueError(problem)
     return text
-
-
-def _host_and_port(url: str) -> Tuple[str, str]:
-    """By hand: urllib.parse alone takes longer to load than the whole of this package."""
-    scheme, mark, rest = url.partition("://")
-    if not mark or scheme.lower() not in ("http", "https"):
-        return "", ""
-    authority = rest.replace("?", "/").replace("#", "/").split("/")[0].rpartition("@")[2]
-    if authority.startswith("["):
-        host, bracket, after = authority[1:].partition("]")
-        return (host, after[1:]) if bracket and after[:1] in ("", ":") else ("", "")
-    host, _, port = authority.partition(":")
-    return host, port

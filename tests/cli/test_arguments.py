@@ -124,6 +124,8 @@ def test_usage_error_of_run_is_125_and_one_line_that_names_the_option(
         (("status", "--store", "env:NOPE"), "NOPE"),
         (("status", "--config", "/no/such/file"), "/no/such/file"),
         (("config", "a b"), "'a b'"),
+        (("history", "\udcff"), "JOB: "),
+        (("status", "--store", "sqlite:/tmp/\udcff"), "not UTF-8"),
     ],
 )
 def test_usage_error_elsewhere_is_2_and_one_line(

@@ -125,9 +125,9 @@ def test_ambiguous_and_unknown_runs_are_1(capfd: pytest.CaptureFixture[str]) -> 
     assert execute(["show", common]) == 1
     err = capfd.readouterr().err
     assert all(each in err for each in ids)
-    for prefix in ("ffff", "", "%", "_", "x' OR 1=1"):
+    for prefix in ("ffff", "", "%", "_", "x' OR 1=1", "\udcff"):
         assert execute(["show", prefix]) == 1
-    assert capfd.readouterr().err.count("\n") == 5
+    assert capfd.readouterr().err.count("\n") == 6
 
 
 def test_store_that_is_down_is_125_and_one_line(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -201,3 +201,11 @@ def config_file(folder: Path) -> str:
     file = folder / "config.toml"
     file.write_text(CONFIG)
     return str(file)
+
+
+def test_bytes_that_are_no_text_are_escaped_in_json_and_text(capfd: pytest.CaptureFixture[str]) -> None:
+    """FR-38: half surrogates are no JSON."""
+    assert cronguard("run", "odd", "--timeout", "5m", "--", "true", "\udcff").returncode == 0
+    (run,) = as_json(capfd, "history", "odd")["runs"]
+    assert run["argv"] == ["true", "\\udcff"]
+    assert "true \\udcff" in looked(capfd, "show", run["run_id"])

@@ -146,6 +146,7 @@ def test_all_mistakes_of_file_environment_and_command_line_are_reported_at_once(
         ("lock", "a b"), ("lock", ""), ("on_conflict", "Skip"), ("redo", "always"), ("catch_up", ""), ("stdin", "tty"),
         ("leftovers", ""), ("on_store_error", "ignore"), ("ping", "hc-ping.com/x"), ("ping", "ftp://x"),
         ("ping", "file:"), ("ping", "https://"), ("ping", "https://x:99999/"), ("ping", "https://a b/"), ("ping", ""),
+        ("ping", "https://\udcff/"), ("ping", "https://é/"),
         ("ping_style", "slack"), ("chdir", ""), ("release", ""), ("timezone", ""), ("timezone", "Europe/Rme"),
         ("timezone", '"Europe/Rome"'), ("timezone", "../../etc/passwd"), ("cron", "61 * * * *"), ("cron", ""),
         ("cron", "0 0 30 2 *"), ("calendar", "nonsense"),
