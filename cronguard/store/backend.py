@@ -55,8 +55,10 @@ class SqlStore:
         """Statements that open a claim's transaction."""
         return []
 
-    def _take(self, request: ClaimRequest, verdicts: claiming.Verdicts, deadline: Deadline) -> Optional[ClaimAnswer]:
-        """One try at the claim; None: things moved meanwhile, look again."""
+    def _take(
+        self, request: ClaimRequest, view: claiming.View, verdicts: claiming.Verdicts, deadline: Deadline
+    ) -> Optional[ClaimAnswer]:
+        """One try at the claim, after that look; None: things moved meanwhile, look again."""
         try:
             return self._transact(lambda session: self._claim_in(session, request, verdicts), deadline)
         except (Collision, claiming.Unjudged):
@@ -64,7 +66,7 @@ class SqlStore:
 
     def _claim_unsettled(self, request: ClaimRequest) -> ClaimAnswer:
         """What to say when the time was over and it never came to a decision."""
-        raise StoreDown(f"store: {self.name}: lock {request.lock} changed hands all the time")
+        raise StoreDown(f"store: {self.name}: lock {request.lock} could not be taken: others kept changing it")
 
     # The contract.
 
@@ -155,7 +157,7 @@ class SqlStore:
             decision = claiming.decide(view, request, verdicts, self.leased)
             if not isinstance(decision, claiming.Opening):
                 return decision
-        return self._take(request, verdicts, deadline)
+        return self._take(request, view, verdicts, deadline)
 
     def _claim_in(self, session: Session, request: ClaimRequest, verdicts: claiming.Verdicts) -> ClaimAnswer:
         reads = claiming.view_statements(
@@ -168,7 +170,7 @@ class SqlStore:
         decision = claiming.decide(view, request, verdicts, self.leased)
         if not isinstance(decision, claiming.Opening):
             return decision
-        closings = claiming.closing_statements(decision.gone, request.run_id, self.dialect)
+        closings = claiming.closing_statements(decision.gone, request, self.dialect)
         used = claiming.used_up(view, request)
         if used is not None:
             session.run(closings)

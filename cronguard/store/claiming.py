@@ -152,6 +152,14 @@ def obstacle(view: View, verdicts: Verdicts, run_id: str, leased: bool) -> Optio
     return None
 
 
+def unjudgeable(view: View, verdicts: Verdicts, lock: str) -> Optional[Held]:
+    """The run that holds that lock by the rows, if nothing can be said of its owner."""
+    for claim in view.standing:
+        if claim.row.lock == lock and verdicts[claim.row.run_id].state == "unknown":
+            return Held(rows.holder_of(claim.row))
+    return None
+
+
 def decide(view: View, request: ClaimRequest, verdicts: Verdicts, leased: bool) -> Union[Opening, Done, Paused, Held]:
     """Done, paused, held, in this order; `attempts_used` is decided after the dead rows were closed."""
     done = view.done_run is not None and request.keyed
@@ -186,16 +194,23 @@ def sight_of(view: View, verdicts: Verdicts, leased: bool) -> Sight:
     )
 
 
-def closing_statements(gone: Tuple[RunRow, ...], closer: str, dialect: Dialect) -> List[Statement]:
-    """Close the rows of dead runs as `lost` and free what they held."""
-    statements = []
+def closing_statements(gone: Tuple[RunRow, ...], request: ClaimRequest, dialect: Dialect) -> List[Statement]:
+    """Close the rows of dead runs as `lost` and free what they held, and what a run held that has no row any more."""
+    statements = [
+        Statement(
+            "UPDATE locks SET owner_run = NULL, owner_job = NULL, lease_until = NULL"
+            f" WHERE lock = ? AND lease_until <= {dialect.now}"
+            " AND NOT EXISTS (SELECT 1 FROM runs WHERE run_id = owner_run)",
+            (request.lock,),
+        )
+    ]
     for row in gone:
         if row.status == "running":
             statements += [
                 Statement(
                     f"UPDATE runs SET status = 'lost', finished_at_utc = {dialect.now}, message = ?"
                     " WHERE run_id = ? AND status = 'running'",
-                    (f"never finished; closed by run {closer}", row.run_id),
+                    (f"never finished; closed by run {request.run_id}", row.run_id),
                 ),
                 summaries.unsuccessful(row.job, row.run_id, "lost"),
             ]

@@ -77,14 +77,17 @@ class SqliteStore(SqlStore):
 
     # Claims: the flock around the transaction.
 
-    def _take(self, request: ClaimRequest, verdicts: claiming.Verdicts, deadline: Deadline) -> Optional[ClaimAnswer]:
+    def _take(
+        self, request: ClaimRequest, view: claiming.View, verdicts: claiming.Verdicts, deadline: Deadline
+    ) -> Optional[ClaimAnswer]:
         lock = self._locks.get(request.lock) or self._host_lock(request.lock)
         if not lock.try_acquire(_note(request)):
-            return None
+            # Whoever cannot be judged but holds the flock lives. Otherwise somebody is just taking or leaving it.
+            return claiming.unjudgeable(view, verdicts, request.lock)
         self._locks[request.lock] = lock
         answer: Optional[ClaimAnswer] = None
         try:
-            answer = super()._take(request, verdicts, deadline)
+            answer = super()._take(request, view, verdicts, deadline)
         finally:
             if not isinstance(answer, Claimed):
                 self._release(request.lock)

@@ -25,6 +25,8 @@ T = TypeVar("T")
 MARGIN_S = 0.25
 # Renewals in a lease's time: two may fail in a row and the third is still before TERM at half the lease.
 RENEWALS = 6
+# One try at most: a finish may be waiting behind it.
+RENEWAL_S = 5.0
 # After a renewal that was not acknowledged; far below a sixth of the shortest lease.
 FIRST_RETRY_S = 0.25
 LONGEST_RETRY_S = 2.0
@@ -157,7 +159,7 @@ class _Renewal:
         """One try. A renewal that was not acknowledged did not happen, whatever the reason was."""
         sent_at = boot_time_s()
         try:
-            ours = store.renew(self._claim, self._lease_s, self._lease_s / RENEWALS / 2)
+            ours = store.renew(self._claim, self._lease_s, min(RENEWAL_S, self._lease_s / RENEWALS / 2))
         except Exception:  # noqa: BLE001  # whatever it was, it is no acknowledgement: the lease's deadline counts on
             self._due = Deadline(self._retry_s)
             self._retry_s = min(LONGEST_RETRY_S, self._retry_s * 2)

@@ -287,6 +287,16 @@ def test_claim_in_several_rows_way_is_judged_owner_by_owner(store: SqlStore, oth
     assert summary_of(other, "b").failures_in_row == 1
 
 
+def test_lock_of_a_run_whose_row_was_deleted_is_free_when_its_lease_has_ended(
+    store: SqlStore, other: SqlStore
+) -> None:
+    """By hand, or by restoring an older backup."""
+    claimed(store, request("one", lease_s=0.0))
+    store._transact(lambda session: session.run([Statement("DELETE FROM runs")]), Deadline(WITHIN_S))
+    store.close()
+    claimed(other, request("two"), UNKNOWN)
+
+
 def test_look_never_waits_for_a_claim_that_is_under_way(store: SqlStore, other: SqlStore) -> None:
     def slow(session: object) -> float:
         session.run([Statement("INSERT INTO locks (lock) VALUES (?)", ("job",))])  # type: ignore[attr-defined]
