@@ -61,7 +61,12 @@ def run(request: RunRequest, invocation: Invocation, say: Say) -> RunResult:
 
 def _run(request: RunRequest, invocation: Invocation, signals: Signals, say: Say) -> RunResult:
     workspace = open_workspace(invocation, request.job)
-    spec = resolve_job(request, workspace.document, workspace.file_name, invocation.environ).spec
+    resolved = resolve_job(request, workspace.document, workspace.file_name, invocation.environ)
+    spec = resolved.spec
+    for warning in resolved.warnings:
+        say(Event("setting", "warning", {"job": spec.job}, warning))
+    if spec.catch_up == "oldest":
+        raise ConfigError(("--catch-up: oldest: this version only has latest",), "leave it out")
     zone = zone_for(spec, say)
     place = place_at(spec, zone, clock.now_utc(invocation.environ))
     if request.dry_run:
@@ -196,7 +201,7 @@ def _fail_ping(request: RunRequest, invocation: Invocation, error: CronguardErro
     if url is None:
         return
     pinger = Pinger(url, request.options.get("ping_style", "auto"), identity.new_run_id())
-    pinger.finish(Ping("fail"), str(error).encode("utf-8", "replace"), 0.0)
+    pinger.finish(Ping("fail", message=str(error)), b"", None)
 
 
 def _known_ping(request: RunRequest, invocation: Invocation) -> Optional[str]:

@@ -265,7 +265,7 @@ class Exit(NamedTuple):
     cut_bytes: int
     results: Mapping[str, str]  # items, errors, message from $CRONGUARD_OUTPUT
     stdin_unread: bool
-    output_error: Optional[str] = None  # why output was lost on its way to our stdout or stderr (a full disk, not EPIPE)
+    output_error: Optional[str] = None  # why output did not reach our stdout or stderr (not EPIPE)
 
 
 class Outcome(NamedTuple):

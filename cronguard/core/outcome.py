@@ -25,6 +25,10 @@ def judge(exit_: Exit, timeout_s: Optional[float]) -> Outcome:
         return Outcome("failed", None, None, exit_.signal, exitcodes.for_signal(exit_.signal), message)
     if exit_.exit_code is None:
         return Outcome("failed", None, None, None, exitcodes.OUR_FAULT, "nobody saw how the command ended")
+    if exit_.exit_code == 0 and exit_.output_error is not None:
+        # Unwrapped, the command would have met this error itself: `... -- pg_dump > /full/disk/dump`.
+        message = f"output was lost: {exit_.output_error}"
+        return Outcome("failed", None, 0, None, exitcodes.OUR_FAULT, message)
     if exit_.exit_code != 0:
         code = exit_.exit_code
         return Outcome("failed", None, code, None, code, f"the command left with exit code {code}")
@@ -35,7 +39,7 @@ def retryable(outcome: Outcome) -> bool:
     """Non-zero exits and timeouts may be tried again; a start error, a stop or a lost lock would only repeat."""
     if outcome.status == "timeout":
         return True
-    return outcome.status == "failed" and (outcome.exit_code is not None or outcome.signal is not None)
+    return outcome.status == "failed" and (bool(outcome.exit_code) or outcome.signal is not None)
 
 
 def signal_name(number: int) -> str:

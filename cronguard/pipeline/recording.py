@@ -5,6 +5,7 @@ from __future__ import annotations
 import json  # noqa: F401  (the spool needs it after the run, when the virtual environment may be gone: FR-34)
 from typing import Optional
 
+from cronguard.core.masking import mask_text
 from cronguard.core.model import Claimed, ClaimRequest, Event, Exit, Finish, Outcome, Report, Skip
 from cronguard.errors import StoreError
 from cronguard.pipeline.passage import Budget, Surroundings
@@ -58,7 +59,7 @@ def finish_of(s: Surroundings, exit_: Exit, outcome: Outcome, duration_s: float,
         errors=_count(exit_.results.get("errors")),
         tail=tail_text(exit_.tail, exit_.cut_bytes),
         cut_bytes=exit_.cut_bytes,
-        leftovers=exit_.leftovers,
+        leftovers=tuple(each._replace(command=mask_text(each.command)) for each in exit_.leftovers),
         orphans=tuple(process.pid for process in exit_.survivors),
         stdin_unread=exit_.stdin_unread,
         message=message,

@@ -10,6 +10,7 @@ from cronguard.core.durations import format_duration
 from cronguard.core.model import Claimed, ClaimRequest, Event, Exit, Lease
 from cronguard.core.runkey import environment_for
 from cronguard.pipeline.passage import Surroundings
+from cronguard.system.identity import forget_session, note_session
 from cronguard.system.pinger import Pinger
 from cronguard.system.results import create_results, remove_results
 from cronguard.system.supervisor import Command, KeptLease, Limits, pause, supervise
@@ -64,7 +65,8 @@ def _attempt(
     limits = Limits(spec.timeout_s, spec.grace_s, spec.leftovers)
     sent_at = 0.0 if lease is None else lease.sent_at
 
-    def started(_pid: int) -> None:
+    def started(pid: int) -> None:
+        note_session(s.state_dir, request.run_id, pid)
         if start_ping is not None:
             start_ping()
 
@@ -72,6 +74,7 @@ def _attempt(
         return supervise(s.keeper, command, limits, s.signals, lease, spec.lease_s, sent_at, started)
     finally:
         remove_results(results_path)
+        forget_session(s.state_dir, request.run_id)
 
 
 def _environment(

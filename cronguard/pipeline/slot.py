@@ -69,7 +69,7 @@ def _refused(s: Surroundings, request: ClaimRequest, refusal: policy.Refuse) -> 
     fields = {"job": s.spec.job, "key": request.run_key, "reason": refusal.reason}
     s.say(Event("refused", "error", fields, f"{s.spec.job} was not started: {refusal.detail}"))
     if s.ping_url is not None:
-        Pinger(s.ping_url, s.spec.ping_style, request.run_id).finish(Ping("fail"), refusal.detail.encode(), 0.0)
+        Pinger(s.ping_url, s.spec.ping_style, request.run_id).finish(Ping("fail", message=refusal.detail), b"", None)
     return Passage(exitcodes.OUR_FAULT, "failed", refusal.reason)
 
 
@@ -107,8 +107,7 @@ def _run(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed]) -> Pa
 
 
 def _announce(s: Surroundings, request: ClaimRequest, pinger: Pinger, exit_: Exit, finish: Finish) -> None:
-    body = exit_.tail if exit_.tail else finish.message.encode("utf-8", "replace")
-    told = pinger.finish(_ping_for(finish.outcome), body, finish.duration_s)
+    told = pinger.finish(_ping_for(finish.outcome), exit_.tail, finish.duration_s)
     if "not delivered" in told:
         s.say(Event("ping_failed", "warning", {"job": s.spec.job}, f"heartbeat of {s.spec.job}: {told}"))
     try:
@@ -121,6 +120,6 @@ def _ping_for(outcome: Outcome) -> Ping:
     """The command's own code or 128+n where it ended by itself; plain `fail` where we ended it or never began."""
     if outcome.status == "success":
         return Ping("success")
-    if outcome.status == "failed" and (outcome.exit_code is not None or outcome.signal is not None):
-        return Ping("exit", outcome.leave_with)
-    return Ping("fail")
+    if outcome.status == "failed" and (outcome.exit_code or outcome.signal is not None):
+        return Ping("exit", outcome.leave_with, outcome.message)
+    return Ping("fail", message=outcome.message)

@@ -155,7 +155,7 @@ def _anonymous_file() -> IO[bytes]:
 
 
 def _posix_spawn(python: str, stdin: int, stdout: int) -> int:
-    """Starts the pinger, which makes a session of its own; until it has, a ^C is kept from it by its mask."""
+    """Starts the pinger; a ^C on the terminal ends the job and not the news of it, its mask keeps that away."""
     return os.posix_spawn(
         python,
         [python, "-I", SCRIPT],

@@ -52,11 +52,7 @@ def main() -> None:
 
 
 def _stand_alone() -> None:
-    """Own session, so that a ^C on the terminal ends the job and not the news of it; no descriptors of others."""
-    try:
-        os.setsid()
-    except OSError:
-        pass  # it leads a session already: posix_spawn did it, where the C library can
+    """No descriptors of others. Our session stays the supervisor's: what is in another one belongs to a command."""
     for name in os.listdir("/dev/fd"):
         if int(name) > 2:
             try:

@@ -36,6 +36,13 @@ def test_exit_zero_from_a_term_handler_is_a_timeout_all_the_same() -> None:
     assert (outcome.status, outcome.leave_with) == ("timeout", exitcodes.TIMED_OUT)
 
 
+def test_output_that_was_lost_is_a_failure_although_the_command_saw_none() -> None:
+    """`... -- pg_dump > /full/disk/dump` must not be a good backup."""
+    outcome = judge(SEEN._replace(output_error="stdout: no space left on device"), 1.0)
+    assert (outcome.status, outcome.leave_with, outcome.exit_code) == ("failed", exitcodes.OUR_FAULT, 0)
+    assert not retryable(outcome)
+
+
 def test_an_end_that_nobody_saw_is_a_failure() -> None:
     """FR-25."""
     outcome = judge(SEEN._replace(exit_code=None), 1.0)

@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from tests.support.cronguard import Started, cronguard, environment, gone, history, until
+from tests.support.cronguard import Started, command, cronguard, environment, gone, history, until
 
 SLOT = ["--cron", "0 2 * * *", "--timezone", "UTC", "--timeout", "300s"]
 # Ignores TERM, and has a grandchild in a session of its own that ignores it too.
@@ -88,7 +88,7 @@ def test_orphans_of_a_run_whose_both_guards_died_hold_the_claim_here(env: Dict[s
             assert survivors, "nothing survived; the test shows nothing"
             blocked = cronguard("run", "j", *SLOT, "--", "sh", "-c", f"echo ran >> {mark}", env=env)
             assert (blocked.returncode, mark.exists()) == (75, False)
-            assert str(survivors[0]) in blocked.stderr
+                assert any(str(pid) in blocked.stderr for pid in survivors)
             assert history("j", env)[0]["reason"] == "orphans"
         finally:
             for pid in survivors:
@@ -139,3 +139,34 @@ def test_a_timeout_leaves_nothing_in_the_process_table(env: Dict[str, str]) -> N
     assert done.returncode == 124
     left = subprocess.run(["pgrep", "-f", "sleep 600.25"], stdout=subprocess.PIPE, text=True, check=False)
     assert left.stdout == ""
+
+
+def test_an_orphan_that_cleared_its_environment_is_known_by_its_session(env: Dict[str, str]) -> None:
+    """The second trail: the session noted when the command started."""
+    with Started("run", "j", *SLOT, "--", "sh", "-c", "env -i sleep 300 & echo $!; wait", env=env) as run:
+        (pid,) = pids_said(run, 1)
+        keeper = running("j", env)["keeper_pid"]
+        for each in (run.pid, keeper):
+            os.kill(each, signal.SIGSTOP)
+        for each in (run.pid, keeper):
+            os.kill(each, signal.SIGKILL)
+        run.process.wait()
+        until(lambda: gone(keeper), "the keeper to die")
+        try:
+            blocked = cronguard("run", "j", *SLOT, "--", "true", env=env)
+            assert blocked.returncode == 75
+            assert str(pid) in blocked.stderr
+        finally:
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: cronguard("run", "j", *SLOT, "--", "true", env=env).returncode == 0, "the claim to be free")
+
+
+def test_output_that_does_not_fit_the_disk_is_no_success(env: Dict[str, str]) -> None:
+    with open("/dev/full", "wb") as full, Started("run", "j", *SLOT, "--", "echo", "dump", env=env) as other:
+        assert other.end().returncode == 0
+        done = subprocess.run(
+            command("run", "k", *SLOT, "--", "echo", "dump"), env=env, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 125
+    assert b"No space left" in done.stderr or b"no space left" in done.stderr
+    assert history("k", env)[0]["status"] == "failed"
