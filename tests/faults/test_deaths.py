@@ -88,7 +88,7 @@ def test_orphans_of_a_run_whose_both_guards_died_hold_the_claim_here(env: Dict[s
             assert survivors, "nothing survived; the test shows nothing"
             blocked = cronguard("run", "j", *SLOT, "--", "sh", "-c", f"echo ran >> {mark}", env=env)
             assert (blocked.returncode, mark.exists()) == (75, False)
-                assert any(str(pid) in blocked.stderr for pid in survivors)
+            assert any(str(pid) in blocked.stderr for pid in survivors)
             assert history("j", env)[0]["reason"] == "orphans"
         finally:
             for pid in survivors:
