@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Callable
+from typing import Any, Callable, Dict
 
 import pytest
 
 from cronguard.core.model import Claimed, Done, Held, Owner, Paused, Used, Verdict
 from cronguard.store.backend import SqlStore
-from cronguard.store.dialect import Statement
+from cronguard.store.claiming import insert_run
+from cronguard.store.dialect import Collision, Statement
 from cronguard.store.waiting import Deadline, boot_time_s
 from tests.support.claims import (
     ALIVE,
@@ -285,6 +286,25 @@ def test_claim_in_several_rows_way_is_judged_owner_by_owner(store: SqlStore, oth
     assert answer.holder.run_id == foreign.run_id
     assert set(claimed(other, request("two", lock="new"), DEAD).took_over) == {mine.run_id, foreign.run_id}
     assert summary_of(other, "b").failures_in_row == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"run_key": "other", "lock": "other"},  # the same job
+        {"run_key": "other", "job": "other"},  # the same lock
+        {"lock": "other", "status": "success"},  # the same key
+        {"lock": "other", "status": "failed", "claim_no": 1},  # the same claim
+    ],
+)
+def test_constraints_refuse_what_no_claim_may_do(store: SqlStore, changes: Dict[str, Any]) -> None:
+    """P1 and P2 are the database's promises, not the code's."""
+    running = row_of(store, claimed(store, request()).run_id)
+    row = running._replace(run_id="second", claim_no=None)._replace(**changes)
+    with pytest.raises(Collision):
+        store._transact(lambda session: session.run([insert_run(row)]), Deadline(WITHIN_S))
+    store._transact(lambda session: session.run([insert_run(row._replace(status="skipped", claim_no=None))]),
+                    Deadline(WITHIN_S))
 
 
 def test_lock_of_a_run_whose_row_was_deleted_is_free_when_its_lease_has_ended(

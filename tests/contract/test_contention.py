@@ -53,6 +53,13 @@ def test_of_many_starts_for_one_slot_exactly_one_claims(store_url: str) -> None:
     assert sum(outcomes.values()) == 12
 
 
+def test_lock_names_that_differ_by_mistake_do_not_let_a_slot_run_twice(store_url: str) -> None:
+    """A host with an older config: no lock keeps them apart, only the constraints do (P2)."""
+    outcomes = race("alone", 12, store_url)
+    assert outcomes["Claimed"] == 1
+    assert set(outcomes) <= {"Claimed", "Held", "Done"}
+
+
 def test_counter_that_only_claims_guard_loses_no_count(store_url: str, tmp_path: Path) -> None:
     """FR-03."""
     counter = tmp_path / "counter"

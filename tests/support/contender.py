@@ -1,8 +1,9 @@
 """Processes that fight for claims: `python -m tests.support.contender MODE NUMBER URL [FILE]`.
 
 One process is started and forks the others, which all begin at the same instant; each says its outcome on a line.
-`prepare`: create the tables. `once`: one try for one slot. `count`: add to the number in FILE five times, each under a
-claim and otherwise unguarded. `hold`: claim, say so, and never let go (NUMBER is 0: no fork).
+`prepare`: create the tables. `once`: one try for one slot. `alone`: the same, each under a lock name of its own.
+`count`: add to the number in FILE five times, each under a claim and otherwise unguarded. `hold`: claim, say so, and
+never let go (NUMBER is 0: no fork).
 """
 
 from __future__ import annotations
@@ -33,12 +34,16 @@ def judge(owner: Owner, _run_id: str) -> Verdict:
     return Verdict("alive")
 
 
-def once(store: SqlStore) -> str:
-    answer = store.claim(request(owner=me()), judge, PATIENCE_S)
+def once(store: SqlStore, lock: str = "job") -> str:
+    answer = store.claim(request(owner=me(), lock=lock), judge, PATIENCE_S)
     if isinstance(answer, Claimed):
         time.sleep(0.2)  # so that others meet a running run
         store.finish(answer, finish(), WITHIN_S)
     return type(answer).__name__
+
+
+def alone(store: SqlStore) -> str:
+    return once(store, f"lock-{os.getpid()}")
 
 
 def count(store: SqlStore, file: str) -> str:
@@ -69,7 +74,7 @@ def hold(store: SqlStore) -> str:
 def contend(mode: str, url: str, *rest: str) -> str:
     store = open_store(url)
     store.prepare(PATIENCE_S)
-    outcome = {"once": once, "count": count, "hold": hold, "prepare": prepared}[mode](store, *rest)
+    outcome = {"once": once, "alone": alone, "count": count, "hold": hold, "prepare": prepared}[mode](store, *rest)
     store.close()
     return outcome
 
