@@ -43,6 +43,12 @@ class SqlStore:
 
     # A backend answers these.
 
+    def prepare(self, within_s: float) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
     def _read(self, statements: Sequence[Statement], deadline: Deadline) -> List[Result]:
         """Read consistently, touching no lock; every result is empty while there are no tables."""
         raise NotImplementedError
