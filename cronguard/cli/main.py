@@ -7,11 +7,14 @@ traceback.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Optional, Sequence
 
 from cronguard.cli import edge
+from cronguard.cli.lean import SHARED_WITH_VALUE, Line, line_of
 from cronguard.cli.registry import command_in
+from cronguard.cli.request import carry_out, invocation_from, request_from
 
 
 def main(argv: Optional[Sequence[str]] = None) -> None:
@@ -27,6 +30,10 @@ def execute(words: Sequence[str]) -> int:
     """Carry out the command that the words name and return the exit code."""
     progress = edge.Progress()
     try:
+        line = line_of(words)
+        if line is not None:
+            progress.job = line.job
+            return _run(line)
         from cronguard.cli.app import invoke
 
         return invoke(list(words), progress)
@@ -39,3 +46,11 @@ def execute(words: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001  # what gets here unforeseen is a bug, and still a line and a code
         edge.show(edge.lines_for(error, progress.job))
         return edge.exit_code_for(command_in(words), error)
+
+
+def _run(line: Line) -> int:
+    given = dict(line.given)
+    shared = {name: given.pop(name) for name in (*SHARED_WITH_VALUE, "verbose") if name in given}
+    force, dry_run = bool(given.pop("force", False)), bool(given.pop("dry_run", False))
+    request = request_from(line.job, line.words, given, force, dry_run)
+    return carry_out(request, invocation_from(shared, os.environ))

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import typer
 
-from cronguard.core.model import Invocation
-from cronguard.core.names import did_you_mean, shown
+from cronguard.cli.request import invocation_from
 from cronguard.core.settings import Setting
-from cronguard.errors import CronguardError, UsageError
+from cronguard.errors import CronguardError
 
 Command = Callable[..., Optional[int]]
-LOG_FORMATS = ("text", "json")
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
@@ -101,16 +99,3 @@ def take_shared(ctx: Any, given: Dict[str, Any]) -> None:
         value = given.pop(parameter.name)
         if value not in (None, False):
             ctx.obj.shared[parameter.name] = value
-
-
-def invocation_from(shared: Mapping[str, Any], environ: Mapping[str, str]) -> Invocation:
-    """The surroundings of a command; UsageError for a log format that there is none of."""
-    log_format, blame = shared.get("log_format"), "--log-format"
-    if log_format is None:
-        log_format, blame = environ.get("CRONGUARD_LOG_FORMAT") or None, "CRONGUARD_LOG_FORMAT"
-    if log_format not in (None, *LOG_FORMATS):
-        hint = did_you_mean(log_format, LOG_FORMATS)
-        raise UsageError(f"{blame}: {shown(log_format)}: not one of {', '.join(LOG_FORMATS)}{hint}")
-    return Invocation(
-        shared.get("store"), shared.get("config"), log_format, bool(shared.get("verbose")), dict(environ)
-    )

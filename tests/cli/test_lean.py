@@ -1,0 +1,86 @@
+"""The two front ends of `run` understand the same: what `lean` takes, typer would have taken for the same request."""
+
+from __future__ import annotations
+
+from typing import Any, List, Tuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cronguard.cli import app, main, run
+from cronguard.cli.edge import Progress
+from cronguard.cli.lean import line_of
+from cronguard.core.settings import SETTINGS
+
+VALUES = st.sampled_from(["5m", "", "-", "--", "-v", "--force", "a=b", "UTC", "x y", "é"])
+OPTIONS = [setting.option for setting in SETTINGS if setting.kind != "flag"] + ["--store", "--config"]
+FLAGS = [setting.option for setting in SETTINGS if setting.kind == "flag"] + ["--force", "--dry-run", "-v", "--verbose"]
+PIECES = st.one_of(
+    st.tuples(st.sampled_from(OPTIONS), VALUES),
+    st.tuples(st.sampled_from(OPTIONS), VALUES).map(lambda pair: ("=".join(pair),)),
+    st.tuples(st.sampled_from(FLAGS)),
+    st.tuples(st.sampled_from(["job", "run", "--quite", "--help", "-h", "-vv", "--force=1", "--tim", "-x"])),
+)
+
+
+def seen_by(front_end: str, words: List[str], monkeypatch: pytest.MonkeyPatch) -> List[Tuple[Any, Any]]:
+    """The requests that come out of it."""
+    seen: List[Tuple[Any, Any]] = []
+
+    def note(request: Any, invocation: Any) -> int:
+        seen.append((request, invocation))
+        return 0
+
+    monkeypatch.setattr(main if front_end == "lean" else run, "carry_out", note)
+    if front_end == "lean":
+        main.execute(words)
+    else:
+        app.invoke(words, Progress())
+    return seen
+
+
+@settings(max_examples=200, deadline=None)
+@given(before=st.lists(PIECES, max_size=2), after=st.lists(PIECES, max_size=4), behind=st.booleans())
+def test_what_lean_understands_typer_understands_alike(before: list, after: list, behind: bool) -> None:
+    words = [word for piece in before for word in piece] + ["run", "job"]
+    words += [word for piece in after for word in piece] + (["--", "echo", "--quiet"] if behind else [])
+    if line_of(words) is None:
+        return
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        try:
+            lean = seen_by("lean", words, monkeypatch)
+        except Exception as error:  # noqa: BLE001  # both must say the same, whatever it is
+            lean = [error]
+        try:
+            full = seen_by("typer", words, monkeypatch)
+        except Exception as error:  # noqa: BLE001
+            full = [error]
+    assert [str(each) for each in lean] == [str(each) for each in full] or (lean == [] and len(full) == 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run"],
+        ["run", "--help"],
+        ["run", "job", "extra", "--", "true"],
+        ["run", "job", "--timeout"],
+        ["run", "job", "--timout", "3"],
+        ["run", "job", "--force=yes"],
+        ["--force", "run", "job"],
+        ["--timeout", "3", "run", "job"],
+        ["status"],
+        ["--version"],
+        [],
+    ],
+)
+def test_everything_that_is_not_plainly_right_goes_to_typer(words: list) -> None:
+    assert line_of(words) is None
+
+
+def test_a_plain_line_is_understood() -> None:
+    line = line_of(["-v", "--store=sqlite:x", "run", "job", "--timeout", "5m", "--quiet", "--", "echo", "--force"])
+    assert line is not None
+    assert (line.job, line.words) == ("job", ("echo", "--force"))
+    assert line.given == {"verbose": True, "store": "sqlite:x", "timeout": "5m", "quiet": True}
