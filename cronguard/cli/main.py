@@ -32,8 +32,7 @@ def execute(words: Sequence[str]) -> int:
     try:
         line = line_of(words)
         if line is not None:
-            progress.job = line.job
-            return _run(line)
+            return _run(line, progress)
         from cronguard.cli.app import invoke
 
         return invoke(list(words), progress)
@@ -48,9 +47,10 @@ def execute(words: Sequence[str]) -> int:
         return edge.exit_code_for(command_in(words), error)
 
 
-def _run(line: Line) -> int:
+def _run(line: Line, progress: edge.Progress) -> int:
     given = dict(line.given)
     shared = {name: given.pop(name) for name in (*SHARED_WITH_VALUE, "verbose") if name in given}
     force, dry_run = bool(given.pop("force", False)), bool(given.pop("dry_run", False))
     request = request_from(line.job, line.words, given, force, dry_run)
+    progress.job = request.job
     return carry_out(request, invocation_from(shared, os.environ))
