@@ -242,7 +242,7 @@ def taking_statements(request: ClaimRequest, claim_no: int, forced: bool, dialec
             "UPDATE runs SET fence = (SELECT fence FROM locks WHERE lock = ?) WHERE run_id = ?",
             (request.lock, request.run_id),
         ),
-        summaries.remembered(request.facts, request.now_utc),
+        summaries.remembered(request.facts, request.now_utc, request.trigger),
         summaries.claimed(job, request.run_id),
         Statement("SELECT fence FROM locks WHERE lock = ?", (request.lock,)),
     ]

@@ -56,7 +56,7 @@ def deliver(session: Session, dialect: Dialect, report: Report, forced: bool) ->
         return
     begun = rows.claimed_row(request, None, None, forced)._replace(unguarded=report.unguarded)
     row = rows.finished_row(begun, report.finish)
-    session.run([summaries.remembered(request.facts, request.now_utc)])
+    session.run([summaries.remembered(request.facts, request.now_utc, request.trigger)])
     durations = _read_durations(session, dialect, row.job)
     session.run([insert_run(row), *_summary(row, durations)])
 
@@ -68,7 +68,7 @@ def record_skip(session: Session, dialect: Dialect, skip: Skip) -> None:
     """
     job = skip.facts.job
     _, latest = session.run([
-        summaries.remembered(skip.facts, skip.at_utc),
+        summaries.remembered(skip.facts, skip.at_utc, skip.trigger),
         Statement(
             "SELECT run_id, status, reason, holder FROM runs WHERE job = ?"
             " ORDER BY started_at_utc DESC, run_id DESC LIMIT 1",

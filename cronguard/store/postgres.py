@@ -40,6 +40,9 @@ DIALECT = Dialect(
 )
 
 # A claimer that is stopped in the middle must not be in the way of an owner's renewal for longer than this.
+FIRST_RUN = "run any job once as a role that may create a schema: that makes the tables"
+# A server that nobody reaches for so long is down, however much time a caller would give a busy one.
+UNREACHABLE_S = 10.0
 LOCK_WAIT_MS = 2000
 IDLE_MS = 2000
 TRANSACTION_MS = 5000
@@ -93,11 +96,12 @@ class PostgresStore(SqlStore):
             return self._repeat(work, deadline)
         except NoSchema:
             missing = f"store: {self.name}: no tables in schema {self._schema}"
-            raise StoreError(missing, "run `cronguard init`") from None
+            raise StoreError(missing, FIRST_RUN) from None
 
     def _repeat(self, work: Callable[[Session], T], deadline: Deadline, patience_ms: int = LOCK_WAIT_MS) -> T:
         """The transaction, again and again while what is in the way may pass (FR-63), until the time is up."""
         pauses = Pauses(deadline)
+        unreachable = Deadline(UNREACHABLE_S)
         while True:
             try:
                 return self._once(work, deadline, patience_ms)
@@ -109,7 +113,7 @@ class PostgresStore(SqlStore):
                 failure = self._told(problem)
             finally:
                 self._link.roll_back()
-            if not pauses.take():
+            if (self._link.is_lost and unreachable.over) or not pauses.take():
                 raise StoreDown(f"store: {self.name}: {failure}")
 
     def _once(self, work: Callable[[Session], T], deadline: Deadline, patience_ms: int) -> T:
@@ -165,7 +169,8 @@ class PostgresStore(SqlStore):
         if kind == NO_RIGHTS:
             raise StoreError(
                 f"store: {self.name}: {self._told(problem)}",
-                "have the owner of the database run `cronguard init --grant ROLE` once",
+                "a role that may create a schema must run any job once, then grant this one usage of the schema and"
+                " select, insert, update on its tables",
             ) from problem
         raise StoreError(f"store: {self.name}: {self._told(problem)}") from problem
 

@@ -33,6 +33,7 @@ _DEFAULTS = {
 }
 # psycopg takes less than 2 s for 2 s.
 _CONNECT_AT_LEAST_S = 2
+_CONNECT_AT_MOST_S = 10
 
 # What an error means for us.
 RETRY = "retry"
@@ -114,7 +115,7 @@ class Link:
         """Be connected."""
         if self.is_lost:
             self.close()
-            wait_s = max(_CONNECT_AT_LEAST_S, math.ceil(deadline.left_s))
+            wait_s = max(_CONNECT_AT_LEAST_S, min(_CONNECT_AT_MOST_S, math.ceil(deadline.left_s)))
             conninfo = make_conninfo("", **{**self._parameters, "connect_timeout": wait_s})
             # prepare_threshold None: never a prepared statement, which a pooler would lose.
             self._connection = _BoundedConnection.connect(

@@ -133,7 +133,7 @@ class SqliteStore(SqlStore):
         try:
             return self._repeat(lambda connection: _run(connection, "BEGIN IMMEDIATE", in_time), deadline)
         except NoSchema:
-            raise StoreError(f"store: {self.name}: it has no tables", "run `cronguard init`") from None
+            raise StoreError(f"store: {self.name}: it has no tables", "run any job once: that makes them") from None
 
     def _repeat(self, once: Callable[[sqlite3.Connection], T], deadline: Deadline) -> T:
         """SQLite's own busy handler is not asked in every case (recovery, change of journal mode): try again here."""

@@ -19,14 +19,15 @@ _STATE = (
 _LETTERS = {"success": "s", "failed": "f", "timeout": "t", "aborted": "a", "lost": "l"}
 
 
-def remembered(facts: JobFacts, seen_at: datetime) -> Statement:
-    """The job as it is now defined; its first sight is kept."""
+def remembered(facts: JobFacts, seen_at: datetime, trigger: str) -> Statement:
+    """The job as it is now defined; its first sight is kept, and so is all that is known of it when a person runs it
+    by hand: what `cronguard run backup -- ...` leaves away, the schedule above all, is still so."""
     names = ("job", *_FACTS, "first_seen_at")
     updates = ", ".join(f"{name} = excluded.{name}" for name in _FACTS)
     kind, text = facts.schedule if facts.schedule else (None, None)
     return Statement(
         f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
-        f" ON CONFLICT (job) DO UPDATE SET {updates}",
+        f" ON CONFLICT (job) DO {'NOTHING' if trigger == 'manual' else f'UPDATE SET {updates}'}",
         (facts.job, kind, text, facts.zone, facts.key, facts.timeout_s, facts.grace_s, facts.max_late_s,
          facts.look_back_s, facts.redo, seen_at),
     )
