@@ -282,3 +282,30 @@ def test_a_run_by_hand_does_not_forget_the_jobs_schedule(at: Callable[..., Dict[
     assert cronguard("run", "j", "--force", "--timeout", "9s", "--", "true", env=at()).returncode == 0
     (job,) = json.loads(cronguard("status", "--json", env=at()).stdout)["jobs"]
     assert job["schedule"] == {"cron": "0 2 * * *"}
+
+
+def test_weeks_of_missed_slots_never_wedge_the_current_one(at: Callable[..., Dict[str, str]], tmp_path: Path) -> None:
+    """FR-80: every minute, last success three weeks ago."""
+    mark = tmp_path / "mark"
+    each_minute = ["--cron", "* * * * *", "--timezone", "Europe/Rome", "--timeout", "9s"]
+    for instant in ("2026-01-01T00:00:01Z", "2026-01-22T00:00:01Z"):
+        assert cronguard("run", "j", *each_minute, *touch(mark), env=at(instant)).returncode == 0
+    assert runs_of(mark) == 2
+    assert history("j", at())[0]["run_key"] == "2026-01-22T01:00+01:00"
+
+
+def test_two_hosts_that_share_a_store_run_a_slot_once(postgres_url: str, tmp_path: Path) -> None:
+    """FR-85, and the two processes after a deployment: each has its own state directory, the database is common."""
+    mark = tmp_path / "mark"
+    for name in ("web-1", "web-2"):
+        env = environment(
+            CRONGUARD_TEST="1",
+            CRONGUARD_TEST_NOW=AT,
+            CRONGUARD_TEST_HOST=name,
+            CRONGUARD_STORE=postgres_url,
+            CRONGUARD_STATE_DIR=str(tmp_path / name),
+        )
+        assert cronguard("run", "j", *SLOT, *touch(mark), env=env).returncode == 0
+    assert runs_of(mark) == 1
+    done, skipped = sorted(history("j", env), key=lambda row: str(row["run_id"]))
+    assert (done["host"], skipped["host"], skipped["reason"]) == ("web-1", "web-2", "already_done")

@@ -102,3 +102,11 @@ def test_a_heartbeat_secret_that_cannot_be_read_does_not_stop_the_job() -> None:
     done = cronguard("run", "j", *LIMITED, "--ping", "env:NOWHERE", "--", "echo", "ran", env=environment())
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert "NOWHERE" in done.stderr
+
+
+def test_retries_send_one_start_and_one_terminal_ping() -> None:
+    """FR-49: what was tried three times and failed is red once, not green in between."""
+    with PingServer() as server:
+        again = ["--retries", "2", "--retry-delay", "0.05s", "--ping", server.check_url]
+        assert cronguard("run", "j", *LIMITED, *again, "--", "sh", "-c", "exit 9").returncode == 9
+        assert ends(server) == ["/start", "/9"]
