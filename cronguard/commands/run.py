@@ -20,6 +20,7 @@ from cronguard.pipeline.passage import Budget, Passage, Place, Surroundings
 from cronguard.pipeline.placing import place_at, zone_for
 from cronguard.pipeline.preview import preview
 from cronguard.pipeline.slot import run_slot
+from cronguard.store.flock import HostLock
 from cronguard.store.spool import Spool
 from cronguard.store.worker import StoreWorker
 from cronguard.system import clock, host, identity
@@ -136,6 +137,7 @@ def _surroundings(
         trigger="manual" if request.on_terminal or request.force else "schedule",
         force=request.force,
         store=worker,
+        host_lock=HostLock(f"{workspace.state_dir}/locks", spec.lock) if spec.on_store_error == "run" else None,
         spool=Spool(workspace.spool_dir),
         keeper=keeper,
         signals=signals,

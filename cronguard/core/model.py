@@ -252,7 +252,7 @@ class Exit(NamedTuple):
 
     exit_code: Optional[int]
     signal: Optional[int]
-    start_error: Optional[str]  # why the command could not be started; `start_code` is then 126 or 127
+    start_error: Optional[str]  # why the command could not be started; `start_code`: 125 to 127
     start_code: Optional[int]
     stopped_by: Optional[str]
     stop_signal: Optional[int]

@@ -6,9 +6,10 @@ import os
 from typing import NamedTuple, Union
 
 from cronguard.core import policy
-from cronguard.core.model import Claimed, ClaimRequest, Event
+from cronguard.core.model import Claimed, ClaimRequest, Event, Holder
 from cronguard.pipeline.passage import Budget, Place, Surroundings
 from cronguard.pipeline.telling import say_no_timeout
+from cronguard.store.flock import holder_of, note_of
 from cronguard.system.clock import boot_s
 from cronguard.system.supervisor import pause
 
@@ -56,7 +57,7 @@ def take(s: Surroundings, request: ClaimRequest) -> Taken:
         s.say(Event("store_warning", "warning", {"job": s.spec.job}, warning))
     began = boot_s()
     while True:
-        question = _question(s, request, boot_s() - began)
+        question = question_for(s, request, boot_s() - began)
         decision = _look_and_claim(s, request, question)
         if isinstance(decision, Claimed):
             return decision
@@ -75,6 +76,8 @@ def _look_and_claim(
     s.store.call(lambda store: store.prepare(budget.left()), budget.left())
     sight = s.store.call(lambda store: store.look(facts.job, lock, key, s.judge, budget.left()), budget.left())
     decision = policy.decide(question, sight)
+    if isinstance(decision, policy.Go):
+        decision = decide_on_this_host(s, request, question)
     if not isinstance(decision, policy.Go):
         return decision
     if not sight.known and not s.spec.timeout_given:
@@ -84,7 +87,16 @@ def _look_and_claim(
     return answer if isinstance(answer, Claimed) else policy.decide(question, policy.sight_of(answer))
 
 
-def _question(s: Surroundings, request: ClaimRequest, waited_s: float) -> policy.Question:
+def decide_on_this_host(s: Surroundings, request: ClaimRequest, question: policy.Question) -> policy.Decision:
+    """Where a run may do without the store, it needs this host's lock as well, guarded or not; else always `Go`."""
+    if s.host_lock is None or s.host_lock.try_acquire(note_of(request)):
+        return policy.Go()
+    nameless = Holder("?", s.spec.job, request.owner.host, 0, request.now_utc)
+    holder = holder_of(s.host_lock.holder_text()) or nameless
+    return policy.decide(question, policy.NOTHING._replace(holder=holder))
+
+
+def question_for(s: Surroundings, request: ClaimRequest, waited_s: float) -> policy.Question:
     lateness = None if request.slot is None else (s.now() - request.slot.at_utc).total_seconds()
     return policy.Question(s.spec, s.force, lateness, waited_s, s.environ.get("CRONGUARD_RUN_ID"))
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Callable, Mapping, NamedTuple, Optional, Tuple
 
 from cronguard.core.model import JobFacts, JobSpec, Judge, Owner, Say, Slot
+from cronguard.store.flock import HostLock
 from cronguard.store.spool import Spool
 from cronguard.store.worker import StoreWorker
 from cronguard.system.clock import boot_s
@@ -39,6 +40,7 @@ class Surroundings(NamedTuple):
     trigger: str
     force: bool
     store: StoreWorker
+    host_lock: Optional[HostLock]  # for `--on-store-error run`: what runs without the store must still be alone here
     spool: Spool
     keeper: Keeper
     signals: Signals

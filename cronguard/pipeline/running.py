@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Callable, Dict, Optional, Tuple
 
+from cronguard.core import exitcodes
 from cronguard.core import outcome as judging
 from cronguard.core.durations import format_duration
 from cronguard.core.model import Claimed, ClaimRequest, Event, Exit, Lease
 from cronguard.core.runkey import environment_for
+from cronguard.errors import CronguardError
 from cronguard.pipeline.passage import Surroundings
 from cronguard.system.identity import forget_session, note_session
 from cronguard.system.pinger import Pinger
@@ -50,8 +52,11 @@ def _attempt(
     start_ping: Optional[Callable[[], None]],
     lease: Optional[KeptLease],
 ) -> Exit:
+    try:
+        results_path = create_results(s.state_dir, request.run_id)
+    except CronguardError as error:
+        return _not_started(error)
     spec = s.spec
-    results_path = create_results(s.state_dir, request.run_id)
     command = Command(
         argv=s.argv,
         env=_environment(s, request, claim, attempt, results_path),
@@ -72,9 +77,32 @@ def _attempt(
 
     try:
         return supervise(s.keeper, command, limits, s.signals, lease, spec.lease_s, sent_at, started)
+    except CronguardError as error:
+        return _not_started(error)
     finally:
         remove_results(results_path)
         forget_session(s.state_dir, request.run_id)
+
+
+def _not_started(error: CronguardError) -> Exit:
+    """The claim is ours already: what fails between it and the start (descriptors, threads, disk) goes on record."""
+    return Exit(
+        exit_code=None,
+        signal=None,
+        start_error=str(error),
+        start_code=exitcodes.OUR_FAULT,
+        stopped_by=None,
+        stop_signal=None,
+        duration_s=0.0,
+        cpu_s=None,
+        peak_rss_bytes=None,
+        leftovers=(),
+        survivors=(),
+        tail=b"",
+        cut_bytes=0,
+        results={},
+        stdin_unread=False,
+    )
 
 
 def _environment(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
+from math import inf
 from typing import Optional
 
 from cronguard.core import exitcodes, policy
 from cronguard.core import outcome as judging
 from cronguard.core.model import Claimed, ClaimRequest, Event, Exit, Finish, Outcome
 from cronguard.errors import StoreDown, StoreError
-from cronguard.pipeline.claiming import Interrupted, request_for, take
+from cronguard.pipeline.claiming import Interrupted, decide_on_this_host, question_for, request_for, take
 from cronguard.pipeline.passage import Passage, Place, Surroundings
 from cronguard.pipeline.recording import NOTE_S, finish_of, record, record_skip
 from cronguard.pipeline.running import attempts
 from cronguard.pipeline.telling import say_claimed, say_finished
-from cronguard.store.flock import HostLock
 from cronguard.system.clock import boot_s
 from cronguard.system.identity import new_run_id
 from cronguard.system.pinger import Ping, Pinger
@@ -22,17 +21,12 @@ from cronguard.system.pinger import Ping, Pinger
 
 def run_slot(s: Surroundings, place: Place) -> Passage:
     """Take the slot through. StoreDown when the store is down at the start and the job may not run without it."""
-    run_id = new_run_id()
-    request = request_for(s, place, run_id)
-    lock = HostLock(os.path.join(s.state_dir, "locks"), s.spec.lock) if s.spec.on_store_error == "run" else None
-    if lock is not None and not lock.try_acquire(run_id):
-        busy = policy.SkipIt("lock_held", f"a run on this host holds it ({lock.holder_text() or 'just started'})")
-        return _skipped(s, request, busy)
+    request = request_for(s, place, new_run_id())
     try:
         return _claimed_or_not(s, request)
     finally:
-        if lock is not None:
-            lock.release()
+        if s.host_lock is not None:
+            s.host_lock.release()
 
 
 def _claimed_or_not(s: Surroundings, request: ClaimRequest) -> Passage:
@@ -82,6 +76,11 @@ def _unguarded(s: Surroundings, request: ClaimRequest, error: StoreDown) -> Pass
             fields = {"job": s.spec.job, "key": request.run_key, "reason": "already_done"}
             s.say(Event("skipped", "warning", fields, f"{s.spec.job} was not started: {done.detail} ({error})"))
             return Passage(exitcodes.DONE, "skipped", "already_done")
+    decision = decide_on_this_host(s, request, question_for(s, request, inf))
+    if isinstance(decision, policy.SkipIt):
+        return _skipped(s, request, decision)
+    if isinstance(decision, policy.Refuse):
+        return _refused(s, request, decision)
     text = f"{s.spec.job} runs UNGUARDED: the store is down and --on-store-error is run ({error})"
     s.say(Event("unguarded", "warning", {"job": s.spec.job, "key": request.run_key}, text))
     return _run(s, request, None)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
+from datetime import datetime
 from typing import Optional
 
+from cronguard.core.model import ClaimRequest, Holder
 from cronguard.errors import StoreError
 
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
@@ -79,6 +82,25 @@ class HostLock:
             f"cannot lock: {self.path}: {problem.strerror}",
             "put the store or the state directory on a local file system, or use PostgreSQL",
         )
+
+
+def note_of(request: ClaimRequest) -> str:
+    """What a claimer leaves in the file."""
+    owner = request.owner
+    since = request.now_utc.isoformat()
+    return json.dumps(
+        {"run_id": request.run_id, "job": request.facts.job, "host": owner.host, "pid": owner.pid, "since": since}
+    )
+
+
+def holder_of(note: str) -> Optional[Holder]:
+    """Whom a note names; None for one that names nobody."""
+    try:
+        read = json.loads(note)
+        since = datetime.fromisoformat(read["since"])
+        return Holder(str(read["run_id"]), str(read["job"]), str(read["host"]), int(read["pid"]), since)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def lock_file_name(lock: str) -> str:

@@ -7,19 +7,18 @@ namespaces). SQL of SQLite 3.24. Errors name the file.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import time
 from datetime import datetime, timedelta, timezone
 from typing import Callable, Dict, List, Optional, Sequence, TypeVar
 
-from cronguard.core.model import ClaimAnswer, Claimed, ClaimRequest, Finish, Held, Holder
+from cronguard.core.model import ClaimAnswer, Claimed, ClaimRequest, Finish, Held
 from cronguard.errors import StoreDown, StoreError
 from cronguard.store import claiming, rows, schema
 from cronguard.store.backend import SqlStore
 from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement
-from cronguard.store.flock import HostLock
+from cronguard.store.flock import HostLock, holder_of, note_of
 from cronguard.store.waiting import Deadline, Pauses
 
 T = TypeVar("T")
@@ -81,7 +80,7 @@ class SqliteStore(SqlStore):
         self, request: ClaimRequest, view: claiming.View, verdicts: claiming.Verdicts, deadline: Deadline
     ) -> Optional[ClaimAnswer]:
         lock = self._locks.get(request.lock) or self._host_lock(request.lock)
-        if not lock.try_acquire(_note(request)):
+        if not lock.try_acquire(note_of(request)):
             # Whoever cannot be judged but holds the flock lives. Otherwise somebody is just taking or leaving it.
             return claiming.unjudgeable(view, verdicts, request.lock)
         self._locks[request.lock] = lock
@@ -96,12 +95,10 @@ class SqliteStore(SqlStore):
     def _claim_unsettled(self, request: ClaimRequest) -> ClaimAnswer:
         """The flock stayed busy and no row said why: name whom the file names, or say that nobody can be named."""
         lock = self._host_lock(request.lock)
-        try:
-            note = json.loads(lock.holder_text())
-            since = rows.known_instant(note["since"])
-            return Held(Holder(note["run_id"], note["job"], note["host"], note["pid"], since))
-        except (KeyError, TypeError, ValueError):
-            raise StoreDown(f"store: {lock.path}: locked by a process that does not say who it is") from None
+        holder = holder_of(lock.holder_text())
+        if holder is None:
+            raise StoreDown(f"store: {lock.path}: locked by a process that does not say who it is")
+        return Held(holder)
 
     def _host_lock(self, lock: str) -> HostLock:
         return HostLock(os.path.realpath(self.path) + ".locks", lock)
@@ -236,13 +233,6 @@ def _raise_if_final(problem: sqlite3.Error, path: str) -> None:
         return
     down = isinstance(problem, sqlite3.OperationalError) and "unable to open" not in text
     raise (StoreDown if down else StoreError)(f"store: {path}: {text}") from problem
-
-
-def _note(request: ClaimRequest) -> str:
-    return json.dumps({
-        "run_id": request.run_id, "job": request.facts.job, "host": request.owner.host, "pid": request.owner.pid,
-        "since": rows.instant_text(request.now_utc),
-    })
 
 
 def _now() -> datetime:

@@ -139,6 +139,35 @@ def test_wait_runs_when_the_lock_is_free(at: Callable[..., Dict[str, str]], tmp_
     assert runs_of(mark) == 1
 
 
+@pytest.mark.parametrize("second_says", ["fail", "run"])
+def test_a_job_that_may_run_unguarded_waits_like_any_other(
+    at: Callable[..., Dict[str, str]], tmp_path: Path, second_says: str
+) -> None:
+    gate, mark = tmp_path / "gate", tmp_path / "mark"
+    hold = f"echo up; while ! [ -e {gate} ]; do sleep 0.05; done"
+    options = ["--timeout", "60s", "--on-store-error", "run"]
+    with Started("run", "j", *options, "--", "sh", "-c", hold, env=at()) as first:
+        assert first.line() == "up"
+        assert cronguard("run", "j", *options, *touch(mark), env=at()).returncode == 75
+        waiting = ["--timeout", "60s", "--on-store-error", second_says, "--on-conflict", "wait", "--wait", "50s"]
+        with Started("run", "j", *waiting, *touch(mark), env=at()) as second:
+            gate.touch()
+            assert first.end().returncode == 0
+            assert second.end().returncode == 0
+    assert runs_of(mark) == 1
+
+
+def test_what_fails_between_claim_and_start_is_on_record(at: Callable[..., Dict[str, str]], tmp_path: Path) -> None:
+    """P3: the directory for results is a file; the claim is ours, the command never starts."""
+    env = at()
+    (Path(env["CRONGUARD_STATE_DIR"]) / "results").write_text("in the way")
+    done = cronguard("run", "j", "--timeout", "9s", "--", "true", env=env)
+    assert done.returncode == 125
+    assert "results" in done.stderr
+    (row,) = history("j", env)
+    assert (row["status"], row["exit_code"]) == ("failed", None)
+
+
 def test_jobs_may_share_a_lock(at: Callable[..., Dict[str, str]]) -> None:
     hold = ["sh", "-c", "echo up; exec sleep 60"]
     with Started("run", "a", "--lock", "db", "--timeout", "60s", "--", *hold, env=at()) as a:
