@@ -14,6 +14,7 @@ from cronguard.core.instants import local_text, parse_instant, utc_text
 from cronguard.core.model import Invocation, Slot
 from cronguard.core.settings import BY_NAME, RIVALS
 from cronguard.core.values import judged, whole_number
+from cronguard.core.wording import in_words
 from cronguard.errors import UsageError
 from cronguard.system import clock
 
@@ -47,8 +48,8 @@ def coming(
         print_json(_as_json(found))
         return 0
     for each in found:
-        if each.job is not None:
-            print_lines([f"job {each.job}: {each.schedule.kind} {each.schedule.text} in {each.zone}"])
+        whose = "" if each.job is None else f"job {each.job}: "
+        print_lines([f"{whose}{in_words(each.schedule)}, {each.zone}"])
         print_table(Table(_HEADERS, tuple(_row(slot) for slot in each.slots)), invocation.environ)
     return 0
 

@@ -36,7 +36,7 @@ _FIELDS = (
     _Field("day-of-week", 0, 7, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
 )
 
-_NICKNAMES = {
+NICKNAMES = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
     "@midnight": "0 0 * * *",
@@ -70,9 +70,9 @@ def parse_cron(text: str) -> CronTimes:
 def _split(text: str) -> Sequence[str]:
     bare = text.strip(" \t")
     if bare.startswith("@"):
-        if bare not in _NICKNAMES:
-            raise ScheduleError(f"--cron: bad nickname: {bare!r}: not one of {' '.join(_NICKNAMES)}")
-        bare = _NICKNAMES[bare]
+        if bare not in NICKNAMES:
+            raise ScheduleError(f"--cron: bad nickname: {bare!r}: not one of {' '.join(NICKNAMES)}")
+        bare = NICKNAMES[bare]
     # Blanks and tabs only, as cron has it: str.split() would take a line break or a no-break space for one.
     fields = [part for part in bare.replace("\t", " ").split(" ") if part]
     if len(fields) != len(_FIELDS):

@@ -178,7 +178,7 @@ def test_next_marks_the_gap(capfd: pytest.CaptureFixture[str]) -> None:
     assert as_json(capfd, *words)["slots"][1] == {
         "key": "2026-03-29T02:30", "local": "2026-03-29T03:00+02:00", "utc": "2026-03-29T01:00Z", "note": "gap",
     }  # fmt: skip
-    assert looked(capfd, *words).splitlines()[2].split()[-1] == "gap"
+    assert looked(capfd, *words).splitlines()[3].split()[-1] == "gap"
 
 
 def test_next_takes_zone_and_schedule_of_a_job_from_the_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
