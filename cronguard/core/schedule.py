@@ -21,16 +21,15 @@ from typing import Iterator, Optional, Tuple
 
 from cronguard.core.calendar import parse_calendar
 from cronguard.core.cron import parse_cron
-from cronguard.core.durations import parse_duration
 from cronguard.core.instants import iso_minutes, local_text
 from cronguard.core.model import ScheduleText, Slot
 from cronguard.core.pattern import FIRST, LAST, Pattern
+from cronguard.core.values import period
 from cronguard.core.wallclock import EPOCH, UTC, first_reached, high_water, is_repeated, regimes
 from cronguard.core.zones import is_utc, load_zone
 from cronguard.errors import ScheduleError
 
 _EARLY = timedelta(seconds=2)
-_LONGEST_PERIOD_S = 12 * 3600
 _START = FIRST.replace(tzinfo=UTC)
 _END = LAST.replace(tzinfo=UTC)
 
@@ -152,14 +151,6 @@ def parse_schedule(text: ScheduleText, zone: str) -> Schedule:
 
 def _parse_period(text: str) -> timedelta:
     try:
-        seconds = parse_duration(text)
+        return timedelta(seconds=period(text))
     except ValueError as error:
         raise ScheduleError(f"--every: bad duration: {text!r}: {error}") from None
-    if seconds > _LONGEST_PERIOD_S:
-        raise ScheduleError(
-            f"--every: bad duration: {text!r}: more than 12h, and a day is not always 24 hours long",
-            'say at what time, such as --cron "0 2 * * *"',
-        )
-    if seconds < 1 or seconds != int(seconds):
-        raise ScheduleError(f"--every: bad duration: {text!r}: not whole seconds from 1s up", "write it as 90s or 5m")
-    return timedelta(seconds=seconds)

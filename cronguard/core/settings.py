@@ -59,7 +59,7 @@ _KEYS = ("slot", "day", "hour", "week", "month", "none")
 SETTINGS: Tuple[Setting, ...] = (
     _text("cron", values.any_text, "EXPR", "the schedule it is started by: five fields, as Debian's cron reads them"),
     _text("calendar", values.any_text, "EXPR", "the schedule, as systemd's OnCalendar (Python 3.10 or newer)"),
-    _duration("every", values.duration(1, 43200), None, "the schedule: every so often, 1s to 12h"),
+    _duration("every", values.period, None, "the schedule: every so often, 1s to 12h"),
     _text("timezone", values.any_text, "ZONE", "the company's time zone", "CRONGUARD_TIMEZONE", absent="the host's"),
     Setting(
         "key",

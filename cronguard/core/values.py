@@ -14,6 +14,7 @@ from cronguard.errors import UsageError
 
 T = TypeVar("T")
 Parser = Callable[[str], object]
+_LONGEST_PERIOD_S = 12 * 3600
 
 
 def judged(option: str, parse: Callable[[str], T], text: str) -> T:
@@ -58,6 +59,18 @@ def duration(at_least_s: float = 0, at_most_s: Optional[float] = None) -> Callab
         return seconds
 
     return parse
+
+
+def period(text: str) -> float:
+    """Whole seconds from 1 s to 12 h: what `--every` takes (design, section 4)."""
+    seconds = parse_duration(text)
+    if seconds > _LONGEST_PERIOD_S:
+        raise ValueError(
+            "more than 12h, and a day is not always 24 hours long; say at what time, such as --cron \"0 2 * * *\""
+        )
+    if seconds < 1 or seconds != int(seconds):
+        raise ValueError("not whole seconds from 1s up; write it as 90s or 5m")
+    return seconds
 
 
 def no_limit_or_duration(text: str) -> Optional[float]:

@@ -204,6 +204,11 @@ def test_settings_that_do_not_go_together_are_refused(options: Dict[str, str], w
     assert all(word in found[0] for word in words)
 
 
+def test_period_of_a_day_is_refused_with_a_hint_to_cron() -> None:
+    (problem,) = problems({"every": "1d"})
+    assert "--cron" in problem
+
+
 def test_secret_in_a_bad_ping_url_is_not_repeated() -> None:
     """Promise P9."""
     found = problems({"ping": "htp://me:hunter2@x/hunter2"})
