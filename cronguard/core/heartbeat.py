@@ -31,6 +31,11 @@ class Ping(NamedTuple):
         return self.kind == "success" or (self.kind == "exit" and self.code == 0)
 
     @property
+    def reason(self) -> bytes:
+        """The message as the first line of a body; empty without one."""
+        return self.message.encode("utf-8", "replace") + b"\n" if self.message else b""
+
+    @property
     def name(self) -> str:
         """How results and rows call it: `success`, `exit 3`."""
         return f"exit {self.code}" if self.kind == "exit" else self.kind
@@ -88,22 +93,24 @@ def request_for(
     return PingRequest("GET", _with(parts, parts.path, parts.query), b"") if ping.good else None
 
 
-def tail_within(body: bytes, limit_bytes: int) -> bytes:
+def tail_within(body: bytes, limit_bytes: int, missing_bytes: int = 0) -> bytes:
     """The end of `body`, at most `limit_bytes` long, with a first line that says how much is missing (FR-42).
 
     The useful part of an output is its end, and servers keep the head. A UTF-8 character is never cut in two.
+    `missing_bytes` came before `body` and are gone already.
     """
-    if len(body) <= limit_bytes:
+    if not missing_bytes and len(body) <= limit_bytes:
         return body
-    room = limit_bytes - len(_marker(len(body)))
+    room = limit_bytes - len(cut_note(missing_bytes + len(body)))
     if room <= 0:
         return b""
     tail = body[-room:]
     whole = next((at for at, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0)
-    return _marker(len(body) - room + whole) + tail[whole:]
+    return cut_note(missing_bytes + len(body) - len(tail) + whole) + tail[whole:]
 
 
-def _marker(missing_bytes: int) -> bytes:
+def cut_note(missing_bytes: int) -> bytes:
+    """The line that stands where so much output was left out."""
     return b"... %d bytes cut\n" % missing_bytes
 
 
@@ -114,8 +121,7 @@ def _to_healthchecks(parts: SplitResult, ping: Ping, run_id: str, body: bytes) -
     rid = _uuid_text(run_id)
     if rid is not None:
         query = f"{query}&rid={rid}" if query else f"rid={rid}"
-    text = ping.message.encode("utf-8", "replace") + b"\n" + body if ping.message else body
-    return PingRequest("POST", _with(parts, parts.path.rstrip("/") + word, query), text)
+    return PingRequest("POST", _with(parts, parts.path.rstrip("/") + word, query), ping.reason + body)
 
 
 def _to_kuma(parts: SplitResult, ping: Ping, duration_s: Optional[float]) -> Optional[PingRequest]:

@@ -106,7 +106,7 @@ def _run(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed]) -> Pa
 
 
 def _announce(s: Surroundings, request: ClaimRequest, pinger: Pinger, exit_: Exit, finish: Finish) -> None:
-    told = pinger.finish(_ping_for(finish.outcome), exit_.tail, finish.duration_s)
+    told = pinger.finish(_ping_for(finish.outcome), exit_.tail, finish.duration_s, exit_.cut_bytes)
     if "not delivered" in told:
         s.say(Event("ping_failed", "warning", {"job": s.spec.job}, f"heartbeat of {s.spec.job}: {told}"))
     try:

@@ -59,15 +59,16 @@ class Pinger:
         if request is not None:
             self._started = _send(self._python, request, time.monotonic() + BUDGET_S)
 
-    def finish(self, ping: Ping, body: bytes, duration_s: Optional[float]) -> str:
+    def finish(self, ping: Ping, body: bytes, duration_s: Optional[float], cut_bytes: int = 0) -> str:
         """Sends the terminal ping and says in plain words what became of both; takes 12 s at the very most.
 
-        `body` is the output's tail; what the service would not keep is cut from its beginning.
+        `body` is the output's tail and `cut_bytes` what came before it; what the service would not keep is cut from its
+        beginning.
         """
         if self._problem:
             return f"{ping.name} not delivered: {self._problem}"
         results = self._start_result()
-        request = self._request(ping, body, duration_s)
+        request = self._request(ping, body, duration_s, cut_bytes)
         if request is None:
             return "; ".join([*results, f"{ping.name} not sent: a {self._style} URL has no word for it"])
         deadline = time.monotonic() + BUDGET_S
@@ -83,11 +84,15 @@ class Pinger:
             self._body_limit_bytes = min(answer.limit_bytes, LARGEST_BODY_BYTES)
         return [answer.told_of(Ping("start"))]
 
-    def _request(self, ping: Ping, body: bytes, duration_s: Optional[float]) -> Optional[PingRequest]:
+    def _request(
+        self, ping: Ping, body: bytes, duration_s: Optional[float], cut_bytes: int = 0
+    ) -> Optional[PingRequest]:
         if self._problem:
             return None
-        request = request_for(self._style, self._url, ping, self._run_id, body=body, duration_s=duration_s)
-        return request and request._replace(body=tail_within(request.body, self._body_limit_bytes))
+        limit_bytes = self._body_limit_bytes
+        kept = tail_within(body, limit_bytes - len(ping.reason), cut_bytes)
+        request = request_for(self._style, self._url, ping, self._run_id, body=kept, duration_s=duration_s)
+        return request and request._replace(body=request.body[:limit_bytes])
 
 
 def once(url: str, style: str, ping: Ping, body: bytes = b"", *, run_id: str = "") -> str:

@@ -140,6 +140,13 @@ def test_tail_is_cut_on_a_character_boundary_and_says_so(limit: int) -> None:
     assert marker == b"... %d bytes cut" % (len(body) - len(rest))
 
 
+def test_bytes_that_were_cut_before_are_counted_too() -> None:
+    """FR-42: the tail that a run keeps is an end already, whether it fits or not."""
+    assert tail_within(b"LAST", 100, missing_bytes=996) == b"... 996 bytes cut\nLAST"
+    assert tail_within("€".encode()[1:] + b"LAST", 100, missing_bytes=1) == b"... 3 bytes cut\nLAST"
+    assert tail_within(b"x" * 50 + b"LAST", 22, missing_bytes=10) == b"... 59 bytes cut\nxLAST"
+
+
 def test_tail_of_any_bytes_fits() -> None:
     body = bytes(range(256)) * 10
     for limit in range(2600):

@@ -202,6 +202,17 @@ def test_tail_of_the_output_is_sent_within_the_usual_limit() -> None:
     assert body.startswith(b"... ")
 
 
+def test_reason_stays_when_the_output_is_cut_and_the_marker_counts_what_a_run_had_cut_before() -> None:
+    """FR-42."""
+    with PingServer() as server:
+        ping = Ping("exit", 3, "the command left with exit code 3")
+        Pinger(server.check_url, "auto", RUN).finish(ping, b"x" * 20_000, 1.0, cut_bytes=980_000)
+    reason, marker, output = server.received[0].body.split(b"\n")
+    assert reason == b"the command left with exit code 3"
+    assert marker == b"... %d bytes cut" % (1_000_000 - len(output))
+    assert 9_990 <= len(server.received[0].body) <= 10_000
+
+
 @pytest.mark.parametrize(("announced", "kept"), [("100000", 100_000), ("100", 100), ("0", 0), ("lots", 10_000)])
 def test_limit_that_the_server_announces_is_kept(announced: str, kept: int) -> None:
     """FR-42: `Ping-Body-Limit` of the reply to the start ping."""
