@@ -8,9 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Dict, List, Tuple
 
+import pytest
+
 from tests.support.cronguard import command, environment, history
 
-HERD = 200
+# The promise is two hundred; .ci/run asks it of one Python and fewer of the others, which differ in nothing here.
+HERD = int(os.environ.get("CRONGUARD_TEST_HERD", "200"))
 
 
 def all_at_once(argvs: List[List[str]], env: Dict[str, str]) -> List[Tuple[int, str]]:
@@ -34,9 +37,16 @@ def all_at_once(argvs: List[List[str]], env: Dict[str, str]) -> List[Tuple[int, 
     return [(process.returncode, text) for process, text in zip(started, said)]
 
 
-def test_two_hundred_at_once_run_the_slot_exactly_once(store_url: str, tmp_path: Path) -> None:
+@pytest.fixture(params=["sqlite", "postgres"])
+def herd_url(request: pytest.FixtureRequest) -> str:
+    """Each store; that a pool of two serves twenty at once is a test of its own."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+def test_two_hundred_at_once_run_the_slot_exactly_once(herd_url: str, tmp_path: Path) -> None:
     """The command runs once; everybody else leaves with 75 (busy) or 0 (done meanwhile), without a word of trouble."""
-    env = environment(CRONGUARD_TEST="1", CRONGUARD_TEST_NOW="2026-01-20T02:00:01Z", CRONGUARD_STORE=store_url)
+    env = environment(CRONGUARD_TEST="1", CRONGUARD_TEST_NOW="2026-01-20T02:00:01Z", CRONGUARD_STORE=herd_url)
     mark = tmp_path / "mark"
     slot = ["--cron", "0 2 * * *", "--timezone", "UTC", "--timeout", "60s"]
     argv = command("run", "herd", *slot, "--", "sh", "-c", f"echo ran >> {mark}; sleep 0.5")
