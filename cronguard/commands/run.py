@@ -11,7 +11,8 @@ from typing import Mapping, NamedTuple, Optional, Tuple
 
 from cronguard import __version__
 from cronguard.core import exitcodes, policy
-from cronguard.core.config import resolve_job
+from cronguard.core.config import resolve_job, text_as_given
+from cronguard.core.heartbeat import STYLES
 from cronguard.core.masking import mask_argv
 from cronguard.core.model import Event, Invocation, JobFacts, JobSpec, RunRequest, Say
 from cronguard.core.zones import tzdata_version
@@ -199,29 +200,19 @@ def _deliver(s: Surroundings) -> None:
 
 def _fail_ping(request: RunRequest, invocation: Invocation, error: CronguardError) -> None:
     """One fail ping for what never started, if the URL can still be made out (FR-48)."""
-    url = _known_ping(request, invocation)
-    if url is None:
-        return
-    pinger = Pinger(url, request.options.get("ping_style", "auto"), identity.new_run_id())
-    pinger.finish(Ping("fail", message=str(error)), b"", None)
-
-
-def _known_ping(request: RunRequest, invocation: Invocation) -> Optional[str]:
-    """The URL by the usual precedence, read from settings of which others may be wrong."""
     try:
         document: Mapping[str, object] = open_workspace(invocation, request.job).document
     except CronguardError:
         document = {}
-    jobs = document.get("jobs")
-    tables = [jobs.get(request.job) if isinstance(jobs, dict) else None, document.get("defaults")]
-    job_text, defaults_text = (table.get("ping") if isinstance(table, dict) else None for table in tables)
-    for text in (request.options.get("ping"), job_text, invocation.environ.get("CRONGUARD_PING"), defaults_text):
-        if isinstance(text, str) and text:
-            try:
-                return resolve(text, invocation.environ, "--ping")
-            except ConfigError:
-                return None
-    return None
+    text, style = (text_as_given(name, request, document, invocation.environ) for name in ("ping", "ping_style"))
+    if not text:
+        return
+    try:
+        url = resolve(text, invocation.environ, "--ping")
+    except ConfigError:
+        return
+    pinger = Pinger(url, style if style in STYLES else "auto", identity.new_run_id())
+    pinger.finish(Ping("fail", message=str(error)), b"", None)
 
 
 def _dry_run(

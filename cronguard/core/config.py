@@ -125,6 +125,15 @@ def resolve_store(
     return next((Effective("store", str(text), source) for text, source in found if text is not None), None)
 
 
+def text_as_given(name: str, request: RunRequest, document: Table, environ: Mapping[str, str]) -> Optional[str]:
+    """One setting as somebody wrote it, by the usual precedence, unjudged: for when the others cannot be resolved."""
+    for source in _sources(request, document, "", environ):
+        if name in source.given:
+            raw = source.given[name]
+            return raw if isinstance(raw, str) else None
+    return None
+
+
 def _sources(
     request: RunRequest, document: Table, file_name: str, environ: Mapping[str, str]
 ) -> Tuple[_Source, _Source, _Source, _Source]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import List, Tuple
 
 import pytest
@@ -76,6 +77,16 @@ def test_wrong_settings_send_one_fail_ping() -> None:
         done = cronguard("run", "j", "--ping", server.check_url, *wrong, "--", "true")
         assert done.returncode == 125
         assert ends(server) == ["/fail"]
+
+
+def test_wrong_settings_are_told_in_the_style_that_the_file_names(tmp_path: Path) -> None:
+    """FR-48: a check with an address of one's own, whose style cannot be guessed."""
+    with PingServer() as server:
+        config = tmp_path / "config.toml"
+        url = server.check_url.rpartition("/ping/")[0] + "/my-check"
+        config.write_text(f'[jobs.j]\nping = "{url}"\ncron = "0 24 * * *"\n[defaults]\nping_style = "healthchecks"\n')
+        assert cronguard("run", "j", "--config", str(config), "--", "true").returncode == 125
+        assert [request.path for request in server.wait_for(1)] == ["/my-check/fail"]
 
 
 @pytest.mark.parametrize("trouble", [{"statuses": [500] * 9}, {"statuses": [429] * 9}, {"misbehave": "garbage"}])
