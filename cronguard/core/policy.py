@@ -60,11 +60,18 @@ def decide(question: Question, sight: Sight) -> Decision:
         return _conflict(question, sight.holder, sight.orphans)
     if force:
         return Go()
-    if spec.max_late_s is not None and question.lateness_s is not None and question.lateness_s > spec.max_late_s:
+    if _is_too_late(question):
         return SkipIt("too_late", "the slot is older than --max-late")
     if spec.redo == "never" and sight.claims > 0:
         return SkipIt("attempts_used", "the slot was tried before and --redo is never")
     return Go()
+
+
+def _is_too_late(question: Question) -> bool:
+    """Never without a key: then a start is for no slot in particular (design, section 4)."""
+    spec, lateness_s = question.spec, question.lateness_s
+    keyed = spec.key != "none" or spec.run_key is not None
+    return keyed and spec.max_late_s is not None and lateness_s is not None and lateness_s > spec.max_late_s
 
 
 def sight_of(answer: ClaimAnswer) -> Sight:
@@ -89,10 +96,10 @@ def _conflict(question: Question, holder: Holder, orphans: Tuple[int, ...]) -> D
     else:
         what = f"run {holder.run_id[:8]} of {holder.job} holds it on {holder.host}"
         reason = "lock_held"
-    if holder.run_id == question.own_run:
-        return SkipIt(reason, "inside its own run", holder=holder)
     if spec.on_conflict == "fail":
         return Refuse(reason, what, holder)
+    if holder.run_id == question.own_run:  # waiting for it would be waiting for ourselves
+        return SkipIt(reason, "inside its own run", holder=holder)
     if spec.on_conflict == "wait" and question.waited_s < spec.wait_s:
         return Wait(holder)
     return SkipIt(reason, what, holder=holder, orphans=orphans)

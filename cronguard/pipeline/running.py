@@ -15,7 +15,7 @@ from cronguard.pipeline.passage import Surroundings
 from cronguard.system.identity import forget_session, note_session
 from cronguard.system.pinger import Pinger
 from cronguard.system.results import create_results, remove_results
-from cronguard.system.supervisor import Command, KeptLease, Limits, pause, supervise
+from cronguard.system.supervisor import Command, KeptLease, Limits, not_run, pause, supervise
 
 # What a run tells its command, each with the prefix CRONGUARD_; an outer run's are taken away first.
 _NAMES = (
@@ -52,10 +52,11 @@ def _attempt(
     start_ping: Optional[Callable[[], None]],
     lease: Optional[KeptLease],
 ) -> Exit:
+    # The claim is ours already: what fails between it and the start (disk, descriptors, threads) goes on record.
     try:
         results_path = create_results(s.state_dir, request.run_id)
     except CronguardError as error:
-        return _not_started(error)
+        return not_run(start_error=str(error), start_code=exitcodes.OUR_FAULT)
     spec = s.spec
     command = Command(
         argv=s.argv,
@@ -78,31 +79,10 @@ def _attempt(
     try:
         return supervise(s.keeper, command, limits, s.signals, lease, spec.lease_s, sent_at, started)
     except CronguardError as error:
-        return _not_started(error)
+        return not_run(start_error=str(error), start_code=exitcodes.OUR_FAULT)
     finally:
         remove_results(results_path)
         forget_session(s.state_dir, request.run_id)
-
-
-def _not_started(error: CronguardError) -> Exit:
-    """The claim is ours already: what fails between it and the start (descriptors, threads, disk) goes on record."""
-    return Exit(
-        exit_code=None,
-        signal=None,
-        start_error=str(error),
-        start_code=exitcodes.OUR_FAULT,
-        stopped_by=None,
-        stop_signal=None,
-        duration_s=0.0,
-        cpu_s=None,
-        peak_rss_bytes=None,
-        leftovers=(),
-        survivors=(),
-        tail=b"",
-        cut_bytes=0,
-        results={},
-        stdin_unread=False,
-    )
 
 
 def _environment(

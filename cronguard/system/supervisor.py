@@ -86,9 +86,9 @@ def supervise(
     The command is not started when a signal came before, or when the lease is lost or its deadline has passed.
     Raises CronguardError when descriptors or threads run out before the start."""
     if signals.first is not None:
-        return _not_run(stopped_by="signal", stop_signal=signals.first)
+        return not_run(stopped_by="signal", stop_signal=signals.first)
     if lease is not None and (_known_lost(lease) or boot_s() >= lease_sent_at + lease_s / 2):
-        return _not_run(stopped_by="lease")
+        return not_run(stopped_by="lease")
     attempt = _Supervision(keeper, command, limits, signals, lease, lease_s, on_started)
     return attempt.run(lease_sent_at)
 
@@ -159,7 +159,7 @@ class _Supervision:
         """From start to facts."""
         refused = self._order(lease_sent_at)
         if refused:
-            return _not_run(start_error=refused, start_code=NOT_STARTED)
+            return not_run(start_error=refused, start_code=NOT_STARTED)
         while self._ended is None and self._refused is None and not self._lost:
             _wait([self._keeper.channel, self._signals, self._lease], min(self._overdue_at, self._lease_over_at))
             self._heed_signals()
@@ -169,7 +169,7 @@ class _Supervision:
         ended = self._end_strays() if self._lost else self._ended
         self._finish_streams(patient=ended is not None and ended.cause is None and self._signals.first is None)
         if self._refused is not None:
-            return _not_run(start_code=self._refused[0], start_error=self._refused[1])
+            return not_run(start_code=self._refused[0], start_error=self._refused[1])
         assert ended is not None
         return self._exit(ended)
 
@@ -298,12 +298,13 @@ def _open_streams(command: Command) -> Streams:
         raise CronguardError(f"output: pipes and threads for it: {why}", "raise `ulimit -n` or `-u`") from error
 
 
-def _not_run(
+def not_run(
     start_code: Optional[int] = None,
     start_error: Optional[str] = None,
     stopped_by: Optional[str] = None,
     stop_signal: Optional[int] = None,
 ) -> Exit:
+    """The facts of an attempt that never began. `start_code`: 125 to 127, with `start_error`."""
     return Exit(
         exit_code=None,
         signal=None,
