@@ -82,6 +82,17 @@ def test_a_run_started_inside_its_own_run_does_not_wait_for_itself() -> None:
     assert decision.detail == "inside its own run"
 
 
+def test_a_run_started_inside_its_own_run_fails_when_told_to() -> None:
+    assert isinstance(decide(question(on_conflict="fail")._replace(own_run=HOLDER.run_id), HELD), Refuse)
+
+
+def test_without_a_key_nothing_is_too_late() -> None:
+    assert decide(question(lateness_s=11.0, max_late_s=10.0, key="none"), NOTHING) == Go()
+    named = decide(question(lateness_s=11.0, max_late_s=10.0, key="none", run_key="batch-7"), NOTHING)
+    assert isinstance(named, SkipIt)
+    assert named.reason == "too_late"
+
+
 def test_a_refused_claim_is_decided_like_a_look() -> None:
     assert sight_of(Held(HOLDER, (7,))) == NOTHING._replace(holder=HOLDER, orphans=(7,), known=True)
     assert sight_of(Done("x")).done_run == "x"
