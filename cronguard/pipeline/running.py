@@ -54,7 +54,8 @@ def _attempt(
 ) -> Exit:
     # The claim is ours already: what fails between it and the start (disk, descriptors, threads) goes on record.
     try:
-        results_path = create_results(s.state_dir, request.run_id)
+        # A name of its own for each attempt: the one before may have left anything under its own.
+        results_path = create_results(s.state_dir, f"{request.run_id}.{attempt}")
     except CronguardError as error:
         return not_run(start_error=str(error), start_code=exitcodes.OUR_FAULT)
     spec = s.spec

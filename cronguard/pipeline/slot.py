@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Optional
+from typing import Optional, Tuple
 
 from cronguard.core import exitcodes, policy
 from cronguard.core import outcome as judging
@@ -17,6 +17,7 @@ from cronguard.pipeline.telling import say_claimed, say_finished
 from cronguard.system.clock import boot_s
 from cronguard.system.identity import new_run_id
 from cronguard.system.pinger import Ping, Pinger
+from cronguard.system.supervisor import not_run
 
 
 def run_slot(s: Surroundings, place: Place) -> Passage:
@@ -90,12 +91,9 @@ def _run(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed]) -> Pa
     """Supervise, judge, record, announce; `claim` None is an unguarded run."""
     say_claimed(s, request, claim)
     pinger = None if s.ping_url is None else Pinger(s.ping_url, s.spec.ping_style, request.run_id)
-    lease = s.store.keep_renewed(claim, s.spec.lease_s) if claim is not None and s.store.leased else None
     began = boot_s()
-    exit_, tries = attempts(s, request, claim, pinger, lease)
+    exit_, tries = _supervised(s, request, claim, pinger)
     duration_s = boot_s() - began
-    if lease is not None:
-        s.store.stop_renewing()
     outcome = judging.judge(exit_, s.spec.timeout_s)
     finish = finish_of(s, exit_, outcome, duration_s, tries)
     record(s, request, claim, finish)
@@ -103,6 +101,22 @@ def _run(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed]) -> Pa
     if pinger is not None:
         _announce(s, request, pinger, exit_, finish)
     return Passage(outcome.leave_with, outcome.status, outcome.reason, exit_.tail)
+
+
+def _supervised(
+    s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], pinger: Optional[Pinger]
+) -> Tuple[Exit, int]:
+    """All attempts, while the claim is being renewed; a lease that cannot be is no reason to leave the row as it is."""
+    if claim is None or not s.store.leased:
+        return attempts(s, request, claim, pinger, None)
+    try:
+        lease = s.store.keep_renewed(claim, s.spec.lease_s)
+    except StoreError as error:
+        return not_run(start_error=str(error), start_code=exitcodes.OUR_FAULT), 1
+    try:
+        return attempts(s, request, claim, pinger, lease)
+    finally:
+        s.store.stop_renewing()
 
 
 def _announce(s: Surroundings, request: ClaimRequest, pinger: Pinger, exit_: Exit, finish: Finish) -> None:

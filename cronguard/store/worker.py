@@ -15,7 +15,7 @@ from collections import deque
 from typing import Callable, Deque, Generic, List, Optional, TypeVar
 
 from cronguard.core.model import Claimed, Lease
-from cronguard.errors import StoreDown
+from cronguard.errors import StoreDown, StoreError
 from cronguard.store.contract import Store
 from cronguard.store.waiting import Deadline, boot_time_s
 
@@ -55,9 +55,15 @@ class StoreWorker:
         raise StoreDown(f"store: {self.name}: no answer within {within_s:.0f} s")
 
     def keep_renewed(self, claim: Claimed, lease_s: float) -> Lease:
-        """Renew from now on, every sixth of the lease; the answer tells when renewals were acknowledged or refused."""
+        """Renew from now on, every sixth of the lease; the answer tells when renewals were acknowledged or refused.
+
+        Raises StoreError when descriptors run out."""
         self.stop_renewing()
-        self._renewal = _Renewal(claim, lease_s)
+        try:
+            self._renewal = _Renewal(claim, lease_s)
+        except OSError as error:
+            why = os.strerror(error.errno or 0).lower()
+            raise StoreError(f"store: {self.name}: a pipe for renewals: {why}", "raise `ulimit -n`") from error
         self._present_hand().renew(self._renewal)
         return self._renewal.lease
 
@@ -109,8 +115,8 @@ class _Job(Generic[T]):
 class _News(Lease):
     """A pipe of which one end is the thread's; at most one byte waits in it, the news themselves in a queue."""
 
-    def __init__(self) -> None:
-        self._readable, self._writable = os.pipe()  # close-on-exec (PEP 446)
+    def __init__(self, readable: int, writable: int) -> None:
+        self._readable, self._writable = readable, writable
         os.set_blocking(self._readable, False)
         os.set_blocking(self._writable, False)
         self._queue: Deque[Optional[float]] = deque()
@@ -144,7 +150,7 @@ class _Renewal:
     """A claim to be renewed, and when next."""
 
     def __init__(self, claim: Claimed, lease_s: float) -> None:
-        self.lease = _News()
+        self.lease = _News(*os.pipe())  # close-on-exec (PEP 446)
         self.stopped = False
         self._claim = claim
         self._lease_s = lease_s

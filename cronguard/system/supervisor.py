@@ -176,7 +176,11 @@ class _Supervision:
     def _order(self, lease_sent_at: float) -> Optional[str]:
         """Send the keeper the command; why that cannot be, otherwise."""
         command, limits = self._command, self._limits
-        null = os.open(os.devnull, os.O_RDONLY)
+        try:
+            null = os.open(os.devnull, os.O_RDONLY)
+        except OSError as error:
+            self._streams.handed_over()
+            raise _exhausted(os.strerror(error.errno or 0).lower()) from error
         try:
             words = (
                 tuple(os.fsencode(word) for word in command.argv),
@@ -295,7 +299,11 @@ def _open_streams(command: Command) -> Streams:
         return Streams(command.capture, command.echo, command.tail_bytes)
     except (OSError, RuntimeError) as error:
         why = os.strerror(error.errno or 0).lower() if isinstance(error, OSError) else str(error)
-        raise CronguardError(f"output: pipes and threads for it: {why}", "raise `ulimit -n` or `-u`") from error
+        raise _exhausted(why) from error
+
+
+def _exhausted(why: str) -> CronguardError:
+    return CronguardError(f"output: pipes and threads for it: {why}", "raise `ulimit -n` or `-u`")
 
 
 def not_run(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Callable, Dict
 
 import pytest
 
-from tests.support.cronguard import Started, cronguard, environment, history, show
+from tests.support.cronguard import Started, command, cronguard, environment, history, show
 
 AT = "2026-01-20T02:00:03Z"
 SLOT = ["--cron", "0 2 * * *", "--timezone", "UTC", "--timeout", "60s"]
@@ -166,6 +167,34 @@ def test_what_fails_between_claim_and_start_is_on_record(at: Callable[..., Dict[
     assert "results" in done.stderr
     (row,) = history("j", env)
     assert (row["status"], row["exit_code"]) == ("failed", None)
+
+
+def test_with_too_few_descriptors_a_run_that_claimed_is_on_record(at: Callable[..., Dict[str, str]]) -> None:
+    """FR-17, P3: wherever they run out, there is one line and no row that stays `running`."""
+    env = at()
+    assert cronguard("run", "j", "--timeout", "9s", "--", "true", env=env).returncode == 0
+    codes = set()
+    for limit in range(8, 24):
+        limited = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"]
+        done = subprocess.run(
+            [*limited, *command("run", "j", "--timeout", "9s", "--", "echo", "ran")],
+            env=env, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) in ((0, "ran\n"), (125, "")), done
+        assert "internal error" not in done.stderr
+        codes.add(done.returncode)
+    assert codes == {0, 125}
+    assert {row["status"] for row in history("j", env)} == {"success", "failed"}
+
+
+def test_a_retry_does_not_trip_over_what_the_attempt_before_made_of_its_results_file(
+    at: Callable[..., Dict[str, str]],
+) -> None:
+    odd = 'rm "$CRONGUARD_OUTPUT"; mkdir "$CRONGUARD_OUTPUT"; exit 3'
+    again = ["--timeout", "60s", "--retries", "1", "--retry-delay", "0.05s"]
+    assert cronguard("run", "j", *again, "--", "sh", "-c", odd, env=at()).returncode == 3
+    (row,) = history("j", at())
+    assert (row["status"], row["attempts"]) == ("failed", 2)
 
 
 def test_jobs_may_share_a_lock(at: Callable[..., Dict[str, str]]) -> None:
