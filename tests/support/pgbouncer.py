@@ -34,7 +34,7 @@ def pgbouncer_binary() -> Optional[str]:
 
 
 class Pooler:
-    """Started with `start`, ended with `remove`."""
+    """Started with `start`, killed with `stop`, ended with `remove`."""
 
     def __init__(self, server: Dict[str, str]) -> None:
         """`server`: host, port and user of the server behind it."""
@@ -67,8 +67,13 @@ class Pooler:
                     raise AssertionError((self.directory / "log").read_text()) from None
                 time.sleep(0.02)
 
-    def remove(self) -> None:
+    def stop(self) -> None:
+        """As a crash would; `start` again is possible."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
