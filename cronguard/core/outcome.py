@@ -10,6 +10,7 @@ from typing import Optional
 
 from cronguard.core import exitcodes
 from cronguard.core.durations import format_duration
+from cronguard.core.masking import mask_text
 from cronguard.core.model import Exit, Outcome
 
 
@@ -17,7 +18,8 @@ def judge(exit_: Exit, timeout_s: Optional[float]) -> Outcome:
     """What one attempt came to. `timeout_s` is only for the message."""
     if exit_.start_error is not None:
         code = exit_.start_code or exitcodes.CANNOT_EXECUTE
-        return Outcome("failed", None, None, None, code, exit_.start_error)
+        # It quotes the command: a whole shell line, where somebody forgot --shell (P9).
+        return Outcome("failed", None, None, None, code, mask_text(exit_.start_error))
     if exit_.stopped_by is not None:
         return _stopped(exit_, timeout_s)
     if exit_.signal is not None:

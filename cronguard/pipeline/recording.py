@@ -47,7 +47,7 @@ def record_skip(
 
 
 def finish_of(s: Surroundings, exit_: Exit, outcome: Outcome, duration_s: float, attempts: int) -> Finish:
-    message = exit_.results.get("message") or outcome.message
+    message = mask_text(exit_.results.get("message") or outcome.message)
     return Finish(
         outcome=outcome,
         finished_at_utc=s.now(),

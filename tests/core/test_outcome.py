@@ -83,6 +83,13 @@ def test_only_non_zero_exits_and_timeouts_are_tried_again(facts: dict, expected:
     assert retryable(judge(SEEN._replace(**facts), 1.0)) is expected
 
 
+def test_a_shell_line_that_was_no_program_is_told_without_its_secrets() -> None:
+    """P9: the message goes into the row and into a ping's body."""
+    line = "pg_dump postgresql://u:sesame@db/app | gzip: not found in PATH=/usr/bin:/bin"
+    outcome = judge(SEEN._replace(exit_code=None, start_error=line, start_code=127), 10.0)
+    assert outcome.message == line.replace("sesame", "***")
+
+
 def test_signals_without_a_name_are_told_by_number() -> None:
     assert signal_name(15) == "SIGTERM"
     assert signal_name(49) == "signal 49"
