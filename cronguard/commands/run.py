@@ -13,7 +13,7 @@ from cronguard import __version__
 from cronguard.core import exitcodes, policy
 from cronguard.core.config import resolve_job, text_as_given
 from cronguard.core.heartbeat import STYLES
-from cronguard.core.masking import mask_argv
+from cronguard.core.masking import mask_argv, mask_endpoint
 from cronguard.core.model import Event, Invocation, JobFacts, JobSpec, RunRequest, Say
 from cronguard.core.zones import tzdata_version
 from cronguard.errors import ConfigError, CronguardError, StoreError
@@ -122,6 +122,8 @@ def _surroundings(
 ) -> Surroundings:
     environ = invocation.environ
     argv = ("/bin/sh", "-c", *spec.command) if spec.shell else spec.command
+    ping_url = _ping_url(spec, environ, say)
+    urls = (ping_url, workspace.store)
     return Surroundings(
         spec=spec,
         facts=_facts(spec, zone),
@@ -143,7 +145,8 @@ def _surroundings(
         keeper=keeper,
         signals=signals,
         judge=identity.make_judge(workspace.state_dir, environ),
-        ping_url=_ping_url(spec, environ, say),
+        ping_url=ping_url,
+        secrets=tuple(url for url in urls if url is not None and mask_endpoint(url) != url),
         say=say,
         now=lambda: clock.now_utc(environ),
     )

@@ -46,6 +46,7 @@ class Surroundings(NamedTuple):
     signals: Signals
     judge: Judge
     ping_url: Optional[str]
+    secrets: Tuple[str, ...]  # the command may know them, and print them; they go into no row and no ping
     say: Say
     now: Callable[[], datetime]
 

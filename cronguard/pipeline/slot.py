@@ -7,6 +7,7 @@ from typing import Optional, Tuple
 
 from cronguard.core import exitcodes, policy
 from cronguard.core import outcome as judging
+from cronguard.core.masking import mask_known
 from cronguard.core.model import Claimed, ClaimRequest, Event, Exit, Finish, Outcome
 from cronguard.errors import StoreDown, StoreError
 from cronguard.pipeline.claiming import Interrupted, decide_on_this_host, question_for, request_for, take
@@ -93,6 +94,7 @@ def _run(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed]) -> Pa
     pinger = None if s.ping_url is None else Pinger(s.ping_url, s.spec.ping_style, request.run_id)
     began = boot_s()
     exit_, tries = _supervised(s, request, claim, pinger)
+    exit_ = exit_._replace(tail=mask_known(exit_.tail, s.secrets))
     duration_s = boot_s() - began
     outcome = judging.judge(exit_, s.spec.timeout_s)
     finish = finish_of(s, exit_, outcome, duration_s, tries)

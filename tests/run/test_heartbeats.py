@@ -115,6 +115,18 @@ def test_a_heartbeat_secret_that_cannot_be_read_does_not_stop_the_job() -> None:
     assert "NOWHERE" in done.stderr
 
 
+def test_a_command_that_prints_its_environment_tells_nobody_the_heartbeats_address() -> None:
+    """P9: the command itself has it, as it has everything of our environment (P6)."""
+    with PingServer() as server:
+        env = environment(CRONGUARD_PING=server.check_url)
+        done = cronguard("run", "j", *LIMITED, "--", "sh", "-c", "env; exit 3", env=env)
+        body = server.wait_for(2)[1].body
+    assert server.check_url in done.stdout
+    assert b"CRONGUARD_PING=***" in body
+    (row,) = history("j", env)
+    assert "CRONGUARD_PING=***" in show(row["run_id"], env)["tail"]
+
+
 def test_retries_send_one_start_and_one_terminal_ping() -> None:
     """FR-49: what was tried three times and failed is red once, not green in between."""
     with PingServer() as server:
