@@ -194,6 +194,11 @@ class Attempt:
         )
 
 
+def never_begun(cause: str) -> Ended:
+    """The end of what was not started for that cause."""
+    return Ended(None, None, None, cause, boot_s(), (), ())
+
+
 def plain(found: Iterable[Process]) -> Tuple[Tuple[int, str], ...]:
     """As `Ended` has them."""
     return tuple((process.pid, process.command) for process in found)

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from cronguard.errors import CronguardError
 from cronguard.system import kernel, processes
-from cronguard.system.attempt import Attempt, Terms
+from cronguard.system.attempt import Attempt, Terms, never_begun
 from cronguard.system.channel import Channel
 from cronguard.system.clock import boot_s
 from cronguard.system.launch import NOT_STARTED, Order, launch
@@ -225,9 +225,12 @@ class _Loop:
                 self._attempt.stop("orphaned", signal.SIGTERM, boot_s() + _ORPHAN_GRACE_S)
 
     def _start(self, argv: Tuple[bytes, ...], env: Dict[bytes, bytes], directory: Optional[bytes], *terms: Any) -> None:
-        order = Order(argv, env, directory)
+        order, limits = Order(argv, env, directory), Terms(*terms)
         standard = self._channel.take_fds()
         try:
+            if boot_s() >= limits.lease_term_at:  # the supervisor was stopped after it had looked: P1
+                self._channel.send("ended", *never_begun("lease"))
+                return
             if len(standard) < 3:
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             launched = launch(order, standard)
@@ -237,7 +240,7 @@ class _Loop:
         finally:
             for fd in standard:
                 os.close(fd)
-        self._attempt = Attempt(launched, order, Terms(*terms), self._subreaper)
+        self._attempt = Attempt(launched, order, limits, self._subreaper)
 
     def _read_report(self, attempt: Attempt) -> None:
         if attempt.read_report():

@@ -245,6 +245,14 @@ def test_attempt_is_not_started_past_the_lease_deadline(tmp_path: Path) -> None:
     assert facts["attempts"][1]["pid"] is None
 
 
+def test_keeper_starts_nothing_whose_lease_has_ended_meanwhile(tmp_path: Path) -> None:
+    """P1: the supervisor may be stopped between its own look at the deadline and the order that it sends."""
+    mark = tmp_path / "mark"
+    facts = run_driver(tmp_path, sh(f"echo ran > {mark}"), lease=_lease(tmp_path), lease_s=1.0, stall_s=0.6)
+    assert (facts["stopped_by"], facts["exit_code"], facts["signal"]) == ("lease", None, None)
+    assert not mark.exists()
+
+
 def test_stopped_supervisor_does_not_outlive_its_lease(tmp_path: Path, guarded: Starter) -> None:
     """SIGSTOP of the supervisor beyond the deadline: the keeper ends the command; after SIGCONT that is told."""
     run = guarded.ready(SETSID_GRANDCHILD, lease=_lease(tmp_path), lease_s=2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from typing import Any, Dict, List, Optional
 
 from cronguard.core.model import Lease
@@ -40,6 +41,8 @@ def main() -> int:
     keeper = fork_keeper()
     signals = Signals()
     signals.install()
+    if "stall_s" in words:
+        _stall(keeper, words["stall_s"])
     lease = KeptLease(ScriptedLease(words["lease"]), boot_s()) if words.get("lease") else None
     orders = words.get("argvs") or [words["argv"]] * words.get("attempts", 1)
     command = Command(
@@ -80,6 +83,17 @@ def main() -> int:
         told = {"attempts": seen, "first": first, "keeper": keeper.pid, "interrupted": interrupted, "late": late}
         json.dump(told, out)
     return 0
+
+
+def _stall(keeper: Keeper, seconds: float) -> None:
+    """Every message to the keeper leaves late, as if this process had been stopped just before."""
+    send = keeper.channel.send
+
+    def send_late(*message: Any, **words: Any) -> bool:
+        time.sleep(seconds)
+        return send(*message, **words)
+
+    keeper.channel.send = send_late  # type: ignore[method-assign]
 
 
 def _filler(size: int) -> Dict[str, str]:
