@@ -244,7 +244,9 @@ class _Supervision:
                 self._ended = Ended(*values)
             else:
                 self._streams.note(f"cronguard: the keeper failed: {values[0]}\n")
-        self._lost = news.closed or boot_s() >= min(self._overdue_at, self._lease_over_at)
+        # Its word counts whenever it is read: stopped for long ourselves, we would take the keeper for late.
+        answered = self._ended is not None or self._refused is not None
+        self._lost = not answered and (news.closed or boot_s() >= min(self._overdue_at, self._lease_over_at))
 
     def _end_strays(self) -> Ended:
         """The keeper is no more: the command died with it, what else was below it has come to us."""

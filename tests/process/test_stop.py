@@ -265,6 +265,19 @@ def test_stopped_supervisor_does_not_outlive_its_lease(tmp_path: Path, guarded: 
     assert run.finish()["stopped_by"] == "lease"
 
 
+def test_end_seen_by_the_keeper_is_told_by_a_supervisor_stopped_beyond_its_lease(
+    tmp_path: Path, guarded: Starter
+) -> None:
+    """P3: the report waits in the socket; that the keeper would be overdue by now says nothing about it."""
+    run = guarded.ready("echo ready; sleep .3; exit 7", lease=_lease(tmp_path), lease_s=1.2)
+    pids = run.started()
+    os.kill(pids["supervisor"], signal.SIGSTOP)
+    time.sleep(3.2)  # past all of the lease, and past what the keeper may take to end a command
+    os.kill(pids["supervisor"], signal.SIGCONT)
+    facts = run.finish()
+    assert (facts["exit_code"], facts["stopped_by"]) == (7, None)
+
+
 def test_stopped_keeper_does_not_outlive_the_lease_either(tmp_path: Path, guarded: Starter) -> None:
     run = guarded.ready(SETSID_GRANDCHILD, lease=_lease(tmp_path), lease_s=1.6)
     os.kill(run.started()["keeper"], signal.SIGSTOP)
