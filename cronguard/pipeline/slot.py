@@ -7,6 +7,7 @@ from typing import Optional, Tuple
 
 from cronguard.core import exitcodes, policy
 from cronguard.core import outcome as judging
+from cronguard.core.heartbeat import cut_note
 from cronguard.core.masking import mask_known
 from cronguard.core.model import Claimed, ClaimRequest, Event, Exit, Finish, Outcome
 from cronguard.errors import StoreDown, StoreError
@@ -102,7 +103,8 @@ def _run(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed]) -> Pa
     say_finished(s, request, finish)
     if pinger is not None:
         _announce(s, request, pinger, exit_, finish)
-    return Passage(outcome.leave_with, outcome.status, outcome.reason, exit_.tail)
+    note = cut_note(exit_.cut_bytes) if exit_.cut_bytes else b""
+    return Passage(outcome.leave_with, outcome.status, outcome.reason, note + exit_.tail)
 
 
 def _supervised(

@@ -125,8 +125,8 @@ def refusal(report: bytes, order: Order) -> Tuple[int, str]:
 
 
 def _not_found(raw: bytes, order: Order) -> str:
-    path = os.fsdecode(raw)
-    if os.path.lexists(os.path.join(order.directory or b"", raw)):
+    path = os.fsdecode(raw) or "the empty name"
+    if raw and os.path.lexists(os.path.join(order.directory or b"", raw)):
         return f"{path}: the interpreter or loader that it names does not exist{_interpreter(raw, order)}"
     if b"/" in raw:
         return f"{path}: no such file"

@@ -48,6 +48,13 @@ def test_command_that_does_not_exist_is_127_with_its_path(tmp_path: Path) -> Non
     assert f"not found in PATH={os.environ['PATH']}" in facts["attempts"][1]["start_error"]
 
 
+def test_an_empty_name_is_127_and_told_as_what_it_is(tmp_path: Path) -> None:
+    """`cronguard run j -- "$UNSET"`: the directory itself does exist."""
+    facts = run_driver(tmp_path, [""])
+    assert facts["start_code"] == 127
+    assert facts["start_error"].startswith("the empty name: not found")
+
+
 def test_path_without_the_variable_is_that_of_cron(tmp_path: Path) -> None:
     """FR-29: an empty environment."""
     facts = run_driver(tmp_path, [], argvs=[["no-such-program"], ["sh", "-c", "exit 7"]], env={})
