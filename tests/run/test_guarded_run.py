@@ -308,7 +308,8 @@ def test_quiet_shows_output_only_after_a_failure(at: Callable[..., Dict[str, str
     assert bad.returncode == 4
     assert "why" in bad.stdout + bad.stderr
     long = ["--quiet", "--tail", "10", "--", "sh", "-c", "seq 1 999; exit 4"]
-    assert cronguard("run", "j", "--timeout", "9s", *long, env=at()).stderr.endswith("... 3878 bytes cut\n7\n998\n999\n")
+    cut = cronguard("run", "j", "--timeout", "9s", *long, env=at())
+    assert cut.stderr.endswith("... 3878 bytes cut\n7\n998\n999\n")
 
 
 def test_a_scheduled_success_says_nothing_of_its_own(store_url: str) -> None:
