@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 from datetime import datetime, timedelta, timezone
-from typing import Callable, Dict, List, Optional, Sequence, TypeVar
+from typing import Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 from cronguard.core.model import ClaimAnswer, Claimed, ClaimRequest, Finish, Held
 from cronguard.errors import StoreDown, StoreError
@@ -42,6 +42,7 @@ class SqliteStore(SqlStore):
         self._journal = "delete" if network_fs else "wal"
         self._prepared = False
         self._connection: Optional[sqlite3.Connection] = None
+        self._file: Optional[Tuple[int, int]] = None  # which one the connection has open
         self._locks: Dict[str, HostLock] = {}
         if network_fs:
             self.warnings.append(
@@ -154,7 +155,10 @@ class SqliteStore(SqlStore):
                 "clock_after", 1, lambda seconds: rows.instant_text(_now() + timedelta(seconds=seconds))
             )
             connection.create_function("clock_ms", 0, lambda: int(time.time() * 1000))
-            self._connection = connection
+            self._connection, self._file = connection, _file_at(self.path)
+        elif _file_at(self.path) != self._file:
+            # What is written into a file without a name is lost in silence: better that it is spooled.
+            raise StoreDown(f"store: {self.path}: the file was removed or replaced while it was in use")
         self._connection.execute(f"PRAGMA busy_timeout = {int(deadline.left_s * 1000)}")
         return self._connection
 
@@ -233,6 +237,15 @@ def _raise_if_final(problem: sqlite3.Error, path: str) -> None:
         return
     down = isinstance(problem, sqlite3.OperationalError) and "unable to open" not in text
     raise (StoreDown if down else StoreError)(f"store: {path}: {text}") from problem
+
+
+def _file_at(path: str) -> Optional[Tuple[int, int]]:
+    """Device and inode of what the path names now; None if there is nothing."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _now() -> datetime:

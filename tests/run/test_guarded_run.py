@@ -169,6 +169,19 @@ def test_what_fails_between_claim_and_start_is_on_record(at: Callable[..., Dict[
     assert (row["status"], row["exit_code"]) == ("failed", None)
 
 
+@pytest.mark.parametrize("spoil", ["rm -f $0*", "cp $0 $0.new; mv $0.new $0", "rm -rf $(dirname $0)"])
+def test_a_run_whose_database_goes_away_under_it_is_not_lost(spoil: str) -> None:
+    """P3: SQLite would write the outcome into a file that has no name any more. The next run brings the row in."""
+    env = environment()
+    assert cronguard("run", "other", "--timeout", "9s", "--", "true", env=env).returncode == 0
+    database = str(Path(env["CRONGUARD_STATE_DIR"]) / "cronguard.db")
+    done = cronguard("run", "j", "--timeout", "9s", "--", "sh", "-c", f"{spoil}; exit 4", database, env=env)
+    assert done.returncode == 4
+    assert "removed or replaced" in done.stderr
+    assert cronguard("run", "other", "--timeout", "9s", "--", "true", env=env).returncode == 0
+    assert [(row["status"], row["exit_code"]) for row in history("j", env)] == [("failed", 4)]
+
+
 def test_with_too_few_descriptors_a_run_that_claimed_is_on_record(at: Callable[..., Dict[str, str]]) -> None:
     """FR-17, P3: wherever they run out, there is one line and no row that stays `running`."""
     env = at()
