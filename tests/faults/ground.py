@@ -14,7 +14,7 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 from cronguard.system import processes
 from tests.faults.verdict import Ended, Trace, read_trace
@@ -44,7 +44,7 @@ class Invocation:
         self.name = name
         self.job = job
         self.host = host
-        self.hit = False
+        self.struck: Set[str] = set()  # kinds of faults that were meant for it
         self.stopped = False
         self.at_end: Optional[signal.Signals] = None  # to be sent once the command has ended
         self._trace_path = folder / "traces" / name
@@ -86,7 +86,7 @@ class Invocation:
 
     def ended(self) -> Ended:
         said = self._error_path.read_text(errors="replace")
-        return Ended(self.name, self.job, self.process.wait(), self.hit, said)
+        return Ended(self.name, self.job, self.process.wait(), frozenset(self.struck), said)
 
 
 class Ground:
@@ -178,12 +178,16 @@ class Ground:
         self.pooler.start(parts_of(self.server.dsn)["dbname"])
 
     def lock_database(self) -> Optional[sqlite3.Connection]:
-        """As somebody with the sqlite3 shell might, until it is closed; None while there is no database."""
+        """As somebody with the sqlite3 shell might, until it is closed; None if it is not there or locked."""
         path = self.url.partition(":")[2]
         if not os.path.exists(path):
             return None
-        connection = sqlite3.connect(path, timeout=5, isolation_level=None)
-        connection.execute("BEGIN IMMEDIATE")
+        connection = sqlite3.connect(path, timeout=1, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            connection.close()
+            return None
         return connection
 
     def _environment(self, host: str) -> Dict[str, str]:

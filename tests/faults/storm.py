@@ -81,7 +81,8 @@ class Storm:
         wait_s = chance.choice((0.0, chance.uniform(1.0, 12.0), chance.uniform(1.0, 12.0)))
         invocation = self._invoke(chance.choice(JOBS), chance.choice(self._ground.hosts), work, wait_s)
         # A long outage may keep those who start in it as well from their store.
-        invocation.hit = self._weather.store_down
+        if self._weather.store_down:
+            invocation.struck.add("outage")
         self._weather.active.append(invocation)
 
     def _invoke(self, job: str, host: str, work: Work, wait_s: float) -> Invocation:

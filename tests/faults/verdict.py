@@ -7,7 +7,7 @@ which fence comes from the commands themselves.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence
 
 KILLED = -9
 NOT_STARTED = (75, 125)
@@ -16,6 +16,8 @@ NOT_STARTED = (75, 125)
 BY_TERM = -15
 POSSIBLE = (0, 7, 75, 125, 137, 143, BY_TERM)
 UNTOUCHED = (0, 7, 75)
+# A command that comes to its end in spite of these has its end told.
+HARMLESS = frozenset(("stop",))
 _STATUSES = {0: ("success",), 7: ("failed",), BY_TERM: ("success", "failed", "aborted")}
 BAD_WORDS = ("Traceback", "database is locked", "OperationalError", "this is a bug", "no row")
 
@@ -34,12 +36,12 @@ class Trace(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """An invocation of cronguard, by the name of its command's trace; `hit`: a fault was meant for it."""
+    """An invocation of cronguard, by its command's trace, and the kinds of faults that were meant for it."""
 
     name: str
     job: str
     exit_code: int
-    hit: bool
+    struck: FrozenSet[str]
     said: str
 
 
@@ -118,10 +120,10 @@ def misjudged(ended: Sequence[Ended], traces: Sequence[Trace], rows: Dict[str, D
     for end in ended:
         complaints += [f"invocation {end.name} said {word!r}: {end.said}" for word in BAD_WORDS if word in end.said]
         if end.exit_code == KILLED:
-            if not end.hit:
+            if not end.struck:
                 complaints.append(f"invocation {end.name} was killed by nobody")
             continue
-        if end.exit_code not in (POSSIBLE if end.hit else UNTOUCHED):
+        if end.exit_code not in (POSSIBLE if end.struck else UNTOUCHED):
             complaints.append(f"invocation {end.name} left with {end.exit_code}: {end.said}")
         trace = by_name.get(end.name)
         complaints += _without_command(end) if trace is None else _of_command(end, trace, rows.get(trace.run_id))
@@ -136,13 +138,13 @@ def _of_command(end: Ended, trace: Trace, row: Optional[Dict[str, Any]]) -> List
     complaints = []
     if end.exit_code in NOT_STARTED:
         complaints.append(f"invocation {end.name} left with {end.exit_code} although its command was started")
-    if end.exit_code in (0, 7) and end.exit_code != trace.code:
+    if end.exit_code != trace.code and (end.exit_code in (0, 7) or (trace.code is not None and end.struck <= HARMLESS)):
         complaints.append(f"invocation {end.name} left with {end.exit_code}, its command with {trace.code}")
     expected = _STATUSES.get(end.exit_code, ("aborted",))
     if row is not None and row["status"] not in expected and row["late_status"] not in expected:
         told = (row["status"], row["late_status"])
         complaints.append(f"invocation {end.name} left with {end.exit_code}, its row is {told}: {end.said}")
-    if row is not None and not end.hit and row["status"] == "lost":
+    if row is not None and not end.struck and row["status"] == "lost":
         complaints.append(f"invocation {end.name} is lost although nothing was done to it")
     return complaints
 

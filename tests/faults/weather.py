@@ -1,8 +1,8 @@
 """The faults of a storm: what is done to supervisors, keepers and stores, to whom, and how it is undone.
 
 All chances come from one generator. Single faults: nothing is done to the store while a supervisor is stopped or
-shortly after another such fault, and nothing twice to one run. Double faults: anything, any time, within what P1
-promises: the child of a command does not outlive both of its run's guards by a lease.
+shortly after, they take turns at it; and nothing is done twice to one run. Double faults: anything, any time, within
+what P1 promises: the child of a command does not outlive both of its run's guards by a lease.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Callable, Dict, List, Optional, TextIO, Tuple
 from cronguard.system import processes
 from tests.faults.ground import LEASE_S, Ground, Invocation
 
-CALM_S = 5.0  # single faults: between the end of one and a fault of the store
+CALM_S = 2.0  # single faults: between the end of one and a fault of the store
+TURN_S = 6.0  # single faults: so long supervisors are not stopped, then so long the store is left alone
 SURVIVED_S = LEASE_S / 3 - 1.0  # an outage that nobody may notice
 
 
@@ -105,23 +106,29 @@ class Weather:
             table["kill pooler"] = (4, self._kill_pooler)
         return table
 
-    def _target(self, running: bool) -> Optional[Invocation]:
-        """Somebody to do something to; mostly whoever runs its command."""
-        free = [each for each in self.active if not each.over and (self._double or not each.hit)]
+    def _target(self, kind: str, running: bool) -> Optional[Invocation]:
+        """Somebody to do something of that kind to; mostly whoever runs its command."""
+        if kind in ("stop", "hold") and self._stores_turn and not self._double:
+            return None
+        free = [each for each in self.active if not each.over and (self._double or not each.struck)]
         if running or self._chance.random() < 0.6:
             free = [each for each in free if each.running]
         if not free or (self.store_down and not self._double):
             return None
         target = self._chance.choice(free)
-        target.hit = True
+        target.struck.add(kind)
         return target
 
+    @property
+    def _stores_turn(self) -> bool:
+        return self._ground.server is not None and self.now % (2 * TURN_S) < TURN_S
+
     def _store_may_suffer(self) -> bool:
-        stopped = any(each.stopped for each in self.active)
+        stopped = any(each.stopped or each.at_end == signal.SIGSTOP for each in self.active)
         return self._double or not (stopped or self.store_down or self.now < self._calm_at)
 
     def _kill_supervisor(self) -> bool:
-        target = self._target(running=False)
+        target = self._target("kill", running=False)
         if target is None:
             return False
         self.note(f"{target.name} kill supervisor")
@@ -130,7 +137,7 @@ class Weather:
         return True
 
     def _kill_keeper(self) -> bool:
-        target = self._target(running=True)
+        target = self._target("keeper", running=True)
         if target is None:
             return False
         self._release(target)
@@ -138,7 +145,7 @@ class Weather:
         return target.send_keeper(signal.SIGKILL)
 
     def _kill_both(self) -> bool:
-        target = self._target(running=True)
+        target = self._target("kill", running=True)
         if target is None:
             return False
         self.note(f"{target.name} kill both")
@@ -150,7 +157,7 @@ class Weather:
         return True
 
     def _doom(self, signum: signal.Signals) -> bool:
-        target = self._target(running=True)
+        target = self._target("kill" if signum == signal.SIGKILL else "stop", running=True)
         if target is not None:
             self.note(f"{target.name} will get {signum.name} at its end")
             target.at_end = signum
@@ -165,13 +172,13 @@ class Weather:
             target.send(signum)
 
     def _stop_briefly(self) -> bool:
-        target = self._target(running=False)
+        target = self._target("stop", running=False)
         if target is not None:
             self._stop(target, self._chance.uniform(0.1, 4.0))
         return target is not None
 
     def _stop_beyond_lease(self) -> bool:
-        target = self._target(running=True)
+        target = self._target("hold", running=True)
         if target is not None:
             self._ground.hold(target.name)
             self._stop(target, self._too_long())
@@ -199,7 +206,7 @@ class Weather:
         (self._ground.folder / "holds" / target.name).unlink(missing_ok=True)
 
     def _stop_keeper(self) -> bool:
-        target = self._target(running=True)
+        target = self._target("keeper", running=True)
         if target is None or not target.send_keeper(signal.SIGSTOP):
             return False
         seconds = self._chance.uniform(0.1, 3.0)
@@ -215,7 +222,7 @@ class Weather:
             processes.send((pid,), signal.SIGCONT)
 
     def _term(self) -> bool:
-        target = self._target(running=False)
+        target = self._target("term", running=False)
         if target is not None:
             self.note(f"{target.name} TERM")
             target.send(signal.SIGTERM)
@@ -260,7 +267,7 @@ class Weather:
         if not self._restart(signal.SIGINT, seconds):
             return False
         for each in self.active:
-            each.hit = True
+            each.struck.add("outage")
             if each.running:
                 self._ground.hold(each.name)
                 self._after(seconds + 2.0, lambda each=each: self._release(each))
