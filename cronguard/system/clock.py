@@ -57,8 +57,11 @@ def _test_value(name: str, environ: Mapping[str, str]) -> Optional[str]:
 
 def _instant(text: str) -> datetime:
     try:
-        # Python 3.8 to 3.10 do not know the Z.
-        at = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+        # Python 3.8 to 3.10 know neither the Z nor fractions other than of three or six digits.
+        whole, dot, rest = text.replace("Z", "+00:00").partition(".")
+        offset = rest.lstrip("0123456789")
+        fraction = rest[: len(rest) - len(offset)]
+        at = datetime.fromisoformat(f"{whole}{dot}{fraction.ljust(6, '0')}{offset}" if dot else whole)
     except ValueError:
         at = datetime.min
     if at.tzinfo is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from itertools import islice
 
-from cronsim import CronSim
+from cronsim import CronSim, CronSimError
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -96,10 +96,11 @@ def test_naive_walk_agrees_with_cronsim_in_both_directions(text: str, start: dat
     start = start.replace(second=0, microsecond=0)
     try:
         pattern = parse_cron(text).pattern
-    except ScheduleError:
+        theirs = CronSim(text, start, reverse=step == -1)
+    except (ScheduleError, CronSimError):  # cronsim 2.6, the last for Python 3.8, refuses the Sundays of `* * 30 2 0`
         assume(False)
     ours = pattern.between(start + MINUTE, LAST) if step == 1 else pattern.between(FIRST, start, -1)
-    assert list(islice(ours, 5)) == list(islice(CronSim(text, start, reverse=step == -1), 5))
+    assert list(islice(ours, 5)) == list(islice(theirs, 5))
 
 
 @MANY

@@ -33,6 +33,13 @@ def test_clock_of_a_test_runs_on_from_where_it_was_set() -> None:
     assert first.astimezone(timezone.utc).date().isoformat() == "2026-03-28"
 
 
+@pytest.mark.parametrize("text", ["2026-01-20T13:00:00.5Z", "2026-01-20T14:00:00.50+01:00"])
+def test_test_clock_takes_any_fraction_on_every_python(text: str) -> None:
+    at = clock.now_utc({"CRONGUARD_TEST": "1", "CRONGUARD_TEST_NOW": text})
+    started = datetime(2026, 1, 20, 13, 0, 0, 500_000, tzinfo=timezone.utc)
+    assert timedelta(0) <= at - started < timedelta(minutes=30)
+
+
 def test_clock_of_a_test_counts_only_when_announced() -> None:
     environ = {"CRONGUARD_TEST_NOW": "2001-01-01T00:00Z"}
     assert abs(clock.now_utc(environ) - datetime.now(timezone.utc)) < timedelta(minutes=1)

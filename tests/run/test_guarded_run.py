@@ -187,7 +187,7 @@ def test_with_too_few_descriptors_a_run_that_claimed_is_on_record(at: Callable[.
     env = at()
     assert cronguard("run", "j", "--timeout", "9s", "--", "true", env=env).returncode == 0
     codes = set()
-    for limit in range(8, 24):
+    for limit in range(10, 24):
         limited = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"]
         done = subprocess.run(
             [*limited, *command("run", "j", "--timeout", "9s", "--", "echo", "ran")],
