@@ -47,9 +47,9 @@ class Workspace(NamedTuple):
 
 
 def open_workspace(invocation: Invocation, job: Optional[str]) -> Workspace:
-    """Find everything. `job`: whose table may name another store. ConfigError when something named cannot be read."""
+    """Find all, make nothing. `job`: whose table may name another store. ConfigError for what cannot be read."""
     document, file_name = load_config(invocation.config, invocation.environ)
-    state_dir = host.state_dir(invocation.environ)
+    state_dir = host.state_path(invocation.environ)
     found = resolve_store(invocation.store, job, document, file_name, invocation.environ)
     if found is None:
         found = Effective("store", f"sqlite:{state_dir}/cronguard.db", "default")

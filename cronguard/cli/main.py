@@ -7,7 +7,6 @@ traceback.
 from __future__ import annotations
 
 import io
-import os
 import sys
 from typing import Optional, Sequence
 
@@ -15,6 +14,7 @@ from cronguard.cli import edge
 from cronguard.cli.lean import SHARED_WITH_VALUE, Line, line_of
 from cronguard.cli.registry import command_in
 from cronguard.cli.request import carry_out, invocation_from, request_from
+from cronguard.system.host import own_environment
 
 
 def main(argv: Optional[Sequence[str]] = None) -> None:
@@ -53,4 +53,4 @@ def _run(line: Line, progress: edge.Progress) -> int:
     force, dry_run = bool(given.pop("force", False)), bool(given.pop("dry_run", False))
     request = request_from(line.job, line.words, given, force, dry_run)
     progress.job = request.job
-    return carry_out(request, invocation_from(shared, os.environ))
+    return carry_out(request, invocation_from(shared, own_environment()))

@@ -8,7 +8,6 @@ that Python 3.8 has nothing to evaluate.
 from __future__ import annotations
 
 import inspect
-import os
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import typer
@@ -16,6 +15,7 @@ import typer
 from cronguard.cli.request import invocation_from
 from cronguard.core.settings import Setting
 from cronguard.errors import CronguardError
+from cronguard.system.host import own_environment
 
 Command = Callable[..., Optional[int]]
 
@@ -76,7 +76,7 @@ def for_typer(function: Command) -> Command:
     def call(ctx: Any, **given: Any) -> Optional[int]:
         take_shared(ctx, given)
         try:
-            return function(invocation_from(ctx.obj.shared, os.environ), ctx, **given)
+            return function(invocation_from(ctx.obj.shared, own_environment()), ctx, **given)
         except BrokenPipeError as error:  # typer would take it for a closed stdout and leave with 1
             raise CronguardError(f"a connection between processes broke: {error}") from error
 

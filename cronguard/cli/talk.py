@@ -16,6 +16,7 @@ from typing import Callable, Dict, Mapping, Optional
 from cronguard.cli.edge import one_line
 from cronguard.core.masking import mask_text
 from cronguard.core.model import Event
+from cronguard.core.names import short_id
 from cronguard.core.records import unicode_text
 
 _PRIORITIES = {"error": "<3>", "warning": "<4>", "info": "<6>", "debug": "<7>"}
@@ -61,7 +62,10 @@ class Talk:
 def as_text(event: Event) -> str:
     """`lock_acquired job=nightly key=2026-01-20T02:00Z`, the text behind it if there is one."""
     words = [event.name]
-    words += [f"{name}={_value(value)}" for name, value in event.fields.items() if value is not None and name != "at"]
+    shown = {name: value for name, value in event.fields.items() if value is not None and name != "at"}
+    if isinstance(shown.get("run"), str):
+        shown["run"] = short_id(str(shown["run"]))
+    words += [f"{name}={_value(value)}" for name, value in shown.items()]
     line = " ".join(words)
     return f"{line}: {one_line(mask_text(event.text))}" if event.text else line
 

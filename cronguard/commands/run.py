@@ -73,6 +73,7 @@ def _run(request: RunRequest, invocation: Invocation, signals: Signals, say: Say
     place = place_at(spec, zone, clock.now_utc(invocation.environ))
     if request.dry_run:
         return _dry_run(request, invocation, workspace, spec, place)
+    host.state_dir(invocation.environ)
     keeper = fork_keeper()
     try:
         worker = workspace.worker()

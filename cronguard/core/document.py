@@ -124,7 +124,7 @@ def reason_against_text(setting: Setting, text: str) -> Optional[str]:
     try:
         setting.parse(text)
     except ValueError as error:
-        return f"{names.shown(MASK if setting.secret and '://' in text else mask_text(text))}: {error}"
+        return f"{names.shown(mask_text(text) if not setting.secret or values.is_reference(text) else MASK)}: {error}"
     return None
 
 

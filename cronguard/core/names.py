@@ -27,6 +27,11 @@ def check_lock_name(text: str) -> Optional[str]:
     return None if check_job_name(text) is None else f"{shown(text)}: not a lock name; use {NAME_RULE}"
 
 
+def short_id(run_id: str) -> str:
+    """As much of a run's id as `show` needs: the time to the millisecond. Fewer digits stay the same for a minute."""
+    return run_id[:13]
+
+
 def shown(text: str) -> str:
     """A user's text for a message: quoted, without control characters, cut when it is long."""
     quoted = repr(text if len(text) <= 60 else text[:57] + "...")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional, Tuple, Union
 
+from cronguard.core.durations import format_duration
 from cronguard.core.model import ClaimAnswer, Done, Held, Holder, JobSpec, Paused, Sight, Used
+from cronguard.core.names import short_id
 
 
 class Question(NamedTuple):
@@ -53,7 +55,7 @@ def decide(question: Question, sight: Sight) -> Decision:
     """In the order of what a person would want to hear: done, paused, busy, too late, used up."""
     spec, force = question.spec, question.force
     if sight.done_run is not None and not force:
-        return SkipIt("already_done", f"done by run {sight.done_run[:8]}", done_run=sight.done_run)
+        return SkipIt("already_done", f"done by run {short_id(sight.done_run)}", done_run=sight.done_run)
     if sight.paused is not None:
         return SkipIt("paused", sight.paused)
     if sight.holder is not None:
@@ -61,7 +63,8 @@ def decide(question: Question, sight: Sight) -> Decision:
     if force:
         return Go()
     if _is_too_late(question):
-        return SkipIt("too_late", "the slot is older than --max-late")
+        age, limit = format_duration(question.lateness_s or 0), format_duration(spec.max_late_s or 0)
+        return SkipIt("too_late", f"the slot is {age} old and --max-late is {limit}")
     if spec.redo == "never" and sight.claims > 0:
         return SkipIt("attempts_used", "the slot was tried before and --redo is never")
     return Go()
@@ -91,10 +94,10 @@ def _conflict(question: Question, holder: Holder, orphans: Tuple[int, ...]) -> D
     spec = question.spec
     if orphans:
         pids = ", ".join(str(pid) for pid in orphans)
-        what = f"processes {pids} of the unfinished run {holder.run_id[:8]} are still there on {holder.host}"
+        what = f"processes {pids} of the unfinished run {short_id(holder.run_id)} are still there on {holder.host}"
         reason = "orphans"
     else:
-        what = f"run {holder.run_id[:8]} of {holder.job} holds it on {holder.host}"
+        what = f"run {short_id(holder.run_id)} of {holder.job} holds it on {holder.host}"
         reason = "lock_held"
     if spec.on_conflict == "fail":
         return Refuse(reason, what, holder)

@@ -79,7 +79,7 @@ SETTINGS: Tuple[Setting, ...] = (
     _duration("lease", values.duration(15, 86400), "120s", "how long a claim outlives a dead host; at least 15s"),
     _choice("redo", ("failed", "never"), "may a slot that was tried without success be run again"),
     _choice("catch_up", ("latest", "oldest"), "which due slot to take: the latest, or the oldest missing one"),
-    _duration("look_back", values.duration(1), "7d", "how far back slots are looked for"),
+    _duration("look_back", values.duration(1), "7d", "how far back `--catch-up oldest` looks"),
     _duration("max_late", values.none_or(_ANY_DURATION), None, "skip when the slot is older than that"),
     _duration("jitter", _ANY_DURATION, "0", "delay the start by up to that: stable per job and host"),
     Setting("retries", "number", values.whole_number(0, 1000), "0", "N", "further attempts within this run"),

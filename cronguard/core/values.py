@@ -120,10 +120,15 @@ def run_key(text: str) -> str:
     return text
 
 
+def is_reference(text: str) -> bool:
+    """`file:PATH` or `env:NAME`: names where a secret is, and is none itself."""
+    return text.startswith(("file:", "env:"))
+
+
 def endpoint(text: str) -> str:
     """An `http(s)://` URL, or `file:PATH` or `env:NAME` that holds one (looked up when it is needed)."""
     any_text(text)
-    if text.startswith(("file:", "env:")):
+    if is_reference(text):
         if not text.partition(":")[2]:
             raise ValueError("file: needs a path and env: a variable's name")
         return text

@@ -24,8 +24,11 @@ def zone_for(spec: JobSpec, say: Say) -> str:
     try:
         load_zone(name)
     except ScheduleError as error:
-        if needed or spec.timezone:
+        if spec.timezone:
             raise
+        if needed:
+            why = error.message.partition(": ")[2]
+            raise ScheduleError(f"this host's time zone: {why}", "set timezone in the config") from error
         return _unneeded_zone(spec, str(error), say)
     if needed and not spec.timezone:
         text = f"{spec.job} uses this host's time zone {name}; set timezone in the config"

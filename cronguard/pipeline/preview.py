@@ -7,6 +7,7 @@ from typing import NamedTuple, Tuple
 from cronguard.core import exitcodes, policy
 from cronguard.core.durations import format_duration
 from cronguard.core.model import JobSpec, Judge, Sight
+from cronguard.core.names import short_id
 from cronguard.errors import StoreDown
 from cronguard.pipeline.passage import Place
 from cronguard.store.worker import StoreWorker
@@ -39,7 +40,8 @@ def _place_lines(spec: JobSpec, place: Place, sight: Sight) -> Tuple[str, ...]:
         slot = f"{place.slot.label} = {place.slot.at_utc.strftime('%Y-%m-%dT%H:%M:%SZ')}"
     holder = "nobody"
     if sight.holder is not None:
-        holder = f"run {sight.holder.run_id[:8]} of {sight.holder.job}, {sight.holder.host} pid {sight.holder.pid}"
+        found = sight.holder
+        holder = f"run {short_id(found.run_id)} of {found.job}, {found.host} pid {found.pid}"
     return (
         f"job    {spec.job}",
         f"slot   {slot}",
@@ -55,7 +57,7 @@ def _verdict(spec: JobSpec, decision: policy.Decision) -> Tuple[int, str]:
     if isinstance(decision, policy.Wait):
         holder = decision.holder
         limit = format_duration(spec.wait_s)
-        return exitcodes.NOT_STARTED, f"wait up to {limit} for run {holder.run_id[:8]} on {holder.host}"
+        return exitcodes.NOT_STARTED, f"wait up to {limit} for run {short_id(holder.run_id)} on {holder.host}"
     if isinstance(decision, policy.Refuse):
         return exitcodes.OUR_FAULT, f"fail: {decision.detail}"
     code = exitcodes.for_skip(decision.reason, exitcodes.NOT_STARTED)

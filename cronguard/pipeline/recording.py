@@ -88,7 +88,7 @@ def record(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], fin
         else:
             if not ours:
                 text = f"{s.spec.job} had lost its claim before it ended; its row was left as it is"
-                s.say(Event("lock_lost", "warning", {"job": s.spec.job, "run": request.run_id[:8]}, text))
+                s.say(Event("lock_lost", "warning", {"job": s.spec.job, "run": request.run_id}, text))
             return
     report = Report(
         request=request,
@@ -97,7 +97,7 @@ def record(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], fin
         finish=finish,
         unguarded=claim is None,
     )
-    fields = {"job": s.spec.job, "run": request.run_id[:8], "status": finish.outcome.status}
+    fields = {"job": s.spec.job, "run": request.run_id, "status": finish.outcome.status}
     try:
         s.spool.save(report)
     except OSError as error:

@@ -36,7 +36,7 @@ def attempts(
         if attempt > s.spec.retries or not judging.retryable(judging.judge(exit_, s.spec.timeout_s)):
             return exit_, attempt
         delay_s = s.spec.retry_delay_s * 2 ** (attempt - 1)
-        fields = {"job": s.spec.job, "run": request.run_id[:8], "attempt": attempt, "delay": format_duration(delay_s)}
+        fields = {"job": s.spec.job, "run": request.run_id, "attempt": attempt, "delay": format_duration(delay_s)}
         s.say(Event("retrying", "info", fields, judging.judge(exit_, s.spec.timeout_s).message))
         interruption = pause(delay_s, s.signals, kept)
         if interruption is not None:

@@ -10,6 +10,7 @@ from cronguard.core import outcome as judging
 from cronguard.core.heartbeat import cut_note
 from cronguard.core.masking import mask_known
 from cronguard.core.model import Claimed, ClaimRequest, Event, Exit, Finish, Outcome
+from cronguard.core.names import short_id
 from cronguard.errors import StoreDown, StoreError
 from cronguard.pipeline.claiming import Interrupted, decide_on_this_host, question_for, request_for, take
 from cronguard.pipeline.passage import Passage, Place, Surroundings
@@ -17,8 +18,9 @@ from cronguard.pipeline.recording import NOTE_S, finish_of, record, record_skip
 from cronguard.pipeline.running import attempts
 from cronguard.pipeline.telling import say_claimed, say_finished
 from cronguard.system.clock import boot_s
-from cronguard.system.identity import new_run_id
+from cronguard.system.identity import forget_session, new_run_id
 from cronguard.system.pinger import Ping, Pinger
+from cronguard.system.results import forget_results
 from cronguard.system.supervisor import not_run
 
 
@@ -53,7 +55,7 @@ def _skipped(s: Surroundings, request: ClaimRequest, skip: policy.SkipIt) -> Pas
     record_skip(s, request, "skipped", skip.reason, skip.holder.run_id if skip.holder else skip.done_run, skip.detail)
     fields = {"job": s.spec.job, "key": request.run_key, "reason": skip.reason}
     if skip.holder is not None:
-        fields["owner"] = f"{skip.holder.run_id[:8]}@{skip.holder.host}"
+        fields["owner"] = f"{short_id(skip.holder.run_id)}@{skip.holder.host}"
         fields["since"] = skip.holder.since_utc.strftime("%H:%M:%SZ")
     level = "warning" if skip.reason == "orphans" else "info"
     s.say(Event("skipped", level, fields, f"{s.spec.job} was not started: {skip.detail or skip.reason}"))
@@ -75,7 +77,7 @@ def _unguarded(s: Surroundings, request: ClaimRequest, error: StoreDown) -> Pass
     for report in s.spool.reports():
         same = report.request.facts.job == s.spec.job and report.request.run_key == request.run_key
         if same and report.finish.outcome.status == "success" and not s.force:
-            done = policy.SkipIt("already_done", f"done by run {report.request.run_id[:8]}", None)
+            done = policy.SkipIt("already_done", f"done by run {short_id(report.request.run_id)}", None)
             fields = {"job": s.spec.job, "key": request.run_key, "reason": "already_done"}
             s.say(Event("skipped", "warning", fields, f"{s.spec.job} was not started: {done.detail} ({error})"))
             return Passage(exitcodes.DONE, "skipped", "already_done")
@@ -92,6 +94,9 @@ def _unguarded(s: Surroundings, request: ClaimRequest, error: StoreDown) -> Pass
 def _run(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed]) -> Passage:
     """Supervise, judge, record, announce; `claim` None is an unguarded run."""
     say_claimed(s, request, claim)
+    for run_id in () if claim is None else claim.took_over:
+        forget_session(s.state_dir, run_id)
+        forget_results(s.state_dir, run_id)
     pinger = None if s.ping_url is None else Pinger(s.ping_url, s.spec.ping_style, request.run_id)
     began = boot_s()
     exit_, tries = _supervised(s, request, claim, pinger)

@@ -41,6 +41,7 @@ DIALECT = Dialect(
 
 # A claimer that is stopped in the middle must not be in the way of an owner's renewal for longer than this.
 FIRST_RUN = "run any job once as a role that may create a schema: that makes the tables"
+GRANTS = "grant this role usage of the schema and select, insert, update on its tables"
 # A server that nobody reaches for so long is down, however much time a caller would give a busy one.
 UNREACHABLE_S = 10.0
 LOCK_WAIT_MS = 2000
@@ -89,7 +90,18 @@ class PostgresStore(SqlStore):
         try:
             return self._repeat(lambda session: session.run(statements, last=True), deadline)
         except NoSchema:
+            self._refuse_if_hidden(deadline)
             return [Result([], 0) for _ in statements]
+
+    def _refuse_if_hidden(self, deadline: Deadline) -> None:
+        """A schema that this role may not use looks as if it had no tables; that must not read as an empty store."""
+        hidden = Statement(
+            "SELECT 1 FROM pg_namespace WHERE nspname = ? AND NOT has_schema_privilege(nspname, 'USAGE')",
+            (self._schema,),
+        )
+        (result,) = self._repeat(lambda session: session.run([hidden], last=True), deadline)
+        if result.rows:
+            raise StoreError(f"store: {self.name}: no right to use schema {self._schema}", GRANTS)
 
     def _transact(self, work: Callable[[Session], T], deadline: Deadline) -> T:
         try:
@@ -169,8 +181,7 @@ class PostgresStore(SqlStore):
         if kind == NO_RIGHTS:
             raise StoreError(
                 f"store: {self.name}: {self._told(problem)}",
-                "a role that may create a schema must run any job once, then grant this one usage of the schema and"
-                " select, insert, update on its tables",
+                f"{FIRST_RUN}; then {GRANTS}",
             ) from problem
         raise StoreError(f"store: {self.name}: {self._told(problem)}") from problem
 

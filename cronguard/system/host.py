@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import stat
-from typing import Iterator, Mapping, Optional, Tuple
+from typing import Dict, Iterator, Mapping, Optional, Tuple
 
 from cronguard.errors import ConfigError
 from cronguard.system.processes import read_file
@@ -27,6 +27,15 @@ def host_name(environ: Mapping[str, str]) -> str:
     if environ.get("CRONGUARD_TEST") == "1" and environ.get("CRONGUARD_TEST_HOST"):
         return environ["CRONGUARD_TEST_HOST"]
     return os.uname().nodename
+
+
+def own_environment() -> Dict[str, str]:
+    """The environment as we were given it. In the C locale Python adds an `LC_CTYPE` of its own to it (PEP 538), which
+    a command must not see."""
+    environ = dict(os.environ)
+    if "LC_CTYPE" in environ and b"\0LC_CTYPE=" not in b"\0" + (_whole("/proc/self/environ") or b"\0LC_CTYPE="):
+        del environ["LC_CTYPE"]
+    return environ
 
 
 def user_name() -> str:
@@ -64,7 +73,7 @@ def state_dir(environ: Mapping[str, str]) -> str:
 
     `CRONGUARD_STATE_DIR`; `/var/lib/cronguard` for root; else `$XDG_STATE_HOME/cronguard` or
     `~/.local/state/cronguard`, with the home of the password database when there is no HOME. Raises ConfigError."""
-    path = _state_path(environ)
+    path = state_path(environ)
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         status = os.stat(path)
@@ -83,7 +92,8 @@ def state_dir(environ: Mapping[str, str]) -> str:
     return path
 
 
-def _state_path(environ: Mapping[str, str]) -> str:
+def state_path(environ: Mapping[str, str]) -> str:
+    """Where the state directory is or would be, for those who only look: nothing is made, nothing is asked of it."""
     given = environ.get("CRONGUARD_STATE_DIR")
     if given:
         return given if os.path.isabs(given) else os.path.join(working_directory(None), given)

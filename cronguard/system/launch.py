@@ -119,6 +119,8 @@ def refusal(report: bytes, order: Order) -> Tuple[int, str]:
         return NOT_FOUND, _not_found(raw, order)
     if number == errno.ENOEXEC:
         why = "no `#!` line and no program for this machine; start it with its interpreter"
+    elif number == errno.EACCES and os.path.isdir(os.path.join(order.directory or b"", raw)):
+        why = "is a directory"
     elif number == errno.E2BIG:
         why = "arguments and environment are longer than the system takes"
     return NOT_STARTED, f"{path}: {why}"
@@ -130,7 +132,8 @@ def _not_found(raw: bytes, order: Order) -> str:
         return f"{path}: the interpreter or loader that it names does not exist{_interpreter(raw, order)}"
     if b"/" in raw:
         return f"{path}: no such file"
-    return f"{path}: not found in PATH={os.fsdecode(_search_path(order.env))}"
+    hint = "; a shell's line needs --shell" if b" " in raw else ""
+    return f"{path}: not found in PATH={os.fsdecode(_search_path(order.env))}{hint}"
 
 
 def _interpreter(raw: bytes, order: Order) -> str:

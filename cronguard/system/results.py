@@ -46,6 +46,17 @@ def remove_results(path: Optional[str]) -> None:
         pass
 
 
+def forget_results(state_dir: str, run_id: str) -> None:
+    """Remove what the attempts of a run left that nobody will read any more. Never raises."""
+    folder = os.path.join(state_dir, "results")
+    try:
+        names = [name for name in os.listdir(folder) if name.startswith(run_id)]
+    except OSError:
+        return
+    for name in names:
+        remove_results(os.path.join(folder, name))
+
+
 def _last_bytes(path: Optional[str]) -> bytes:
     try:
         # Not blocking: it may be a pipe by now.

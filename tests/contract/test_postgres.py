@@ -143,8 +143,10 @@ def test_role_without_the_right_to_create_can_use_what_is_there(
     (database,) = sql("SELECT current_database()")[0]
     sql(f"REVOKE CREATE ON DATABASE {database} FROM {role}")
     opened(postgres_url)
-    with pytest.raises(StoreError, match="run any job once"):
+    with pytest.raises(StoreError, match="usage of the schema"):
         opened(role_url)
+    with pytest.raises(StoreError, match="no right to use schema"), closing(open_store(role_url)) as blind:
+        blind.jobs((), WITHIN_S)
     sql(f"GRANT USAGE ON SCHEMA {schema_name} TO {role}")
     sql(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema_name} TO {role}")
     store = opened(role_url)
