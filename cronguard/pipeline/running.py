@@ -52,13 +52,8 @@ def _attempt(
     start_ping: Optional[Callable[[], None]],
     lease: Optional[KeptLease],
 ) -> Exit:
-    # The claim is ours already: what fails between it and the start (disk, descriptors, threads) goes on record.
-    try:
-        # A name of its own for each attempt: the one before may have left anything under its own.
-        results_path = create_results(s.state_dir, f"{request.run_id}.{attempt}")
-    except CronguardError as error:
-        return not_run(start_error=str(error), start_code=exitcodes.OUR_FAULT)
     spec = s.spec
+    results_path = _results_file(s, request, attempt)
     command = Command(
         argv=s.argv,
         env=_environment(s, request, claim, attempt, results_path),
@@ -77,6 +72,7 @@ def _attempt(
         if start_ping is not None:
             start_ping()
 
+    # The claim is ours already: what fails between it and the start (descriptors, threads) goes on record.
     try:
         return supervise(s.keeper, command, limits, s.signals, lease, spec.lease_s, sent_at, started)
     except CronguardError as error:
@@ -86,8 +82,18 @@ def _attempt(
         forget_session(s.state_dir, request.run_id)
 
 
+def _results_file(s: Surroundings, request: ClaimRequest, attempt: int) -> Optional[str]:
+    """For `$CRONGUARD_OUTPUT`; a job runs without one rather than not at all (P7). Each attempt has its own: the one
+    before may have left anything under its name."""
+    try:
+        return create_results(s.state_dir, f"{request.run_id}.{attempt}")
+    except CronguardError as error:
+        s.say(Event("no_results", "warning", {"job": s.spec.job}, f"{s.spec.job} runs without CRONGUARD_OUTPUT: {error}"))
+        return None
+
+
 def _environment(
-    s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], attempt: int, results_path: str
+    s: Surroundings, request: ClaimRequest, claim: Optional[Claimed], attempt: int, results_path: Optional[str]
 ) -> Dict[str, str]:
     """The command's environment: ours, the job's `env`, and what this run is (never what an outer run was)."""
     now = s.now()
@@ -96,9 +102,10 @@ def _environment(
         "CRONGUARD_RUN_ID": request.run_id,
         "CRONGUARD_RUN_KEY": request.run_key,
         "CRONGUARD_ATTEMPT": str(attempt),
-        "CRONGUARD_OUTPUT": results_path,
         "CRONGUARD_TRIGGER": request.trigger if claim is None else claim.trigger,
     }
+    if results_path is not None:
+        own["CRONGUARD_OUTPUT"] = results_path
     if claim is not None:
         own["CRONGUARD_FENCE"] = str(claim.fence)
     if s.spec.timeout_s is not None:
