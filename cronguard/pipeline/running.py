@@ -88,7 +88,8 @@ def _results_file(s: Surroundings, request: ClaimRequest, attempt: int) -> Optio
     try:
         return create_results(s.state_dir, f"{request.run_id}.{attempt}")
     except CronguardError as error:
-        s.say(Event("no_results", "warning", {"job": s.spec.job}, f"{s.spec.job} runs without CRONGUARD_OUTPUT: {error}"))
+        text = f"{s.spec.job} runs without CRONGUARD_OUTPUT: {error}"
+        s.say(Event("no_results", "warning", {"job": s.spec.job}, text))
         return None
 
 
