@@ -14,9 +14,12 @@ from cronguard.core.model import (
     ClaimAnswer,
     Claimed,
     ClaimRequest,
+    Finding,
     Finish,
+    Incident,
     JobRow,
     Judge,
+    Notice,
     Report,
     RunRow,
     Sight,
@@ -44,8 +47,8 @@ class Store(Protocol):
         `lost`. Calling it again with a run id that already holds the claim answers the same `Claimed`.
         """
 
-    def renew(self, claim: Claimed, lease_s: float, within_s: float) -> bool:
-        """Extend the lease; False: it is no longer ours."""
+    def renew(self, claim: Claimed, lease_s: float, within_s: float) -> str:
+        """Extend the lease: `ours`, `lost` (it is no longer), or `cancelled` (extended, but somebody wants it ended)."""
 
     def finish(self, claim: Claimed, finish: Finish, within_s: float) -> bool:
         """Write the outcome and drop the lease in one transaction; False: no longer ours, nothing was overwritten.
@@ -75,6 +78,34 @@ class Store(Protocol):
 
     def undone(self, job: str, run_keys: Sequence[str], within_s: float) -> List[str]:
         """Those of `run_keys`, in the given order, for which no run succeeded."""
+
+    def runs_since(self, since_utc: datetime, limit: int, within_s: float) -> List[RunRow]:
+        """Runs of all jobs that started since then, newest first, without their output."""
+
+    def pause(self, job: str, reason: str, until_utc: Optional[datetime], now_utc: datetime, within_s: float) -> bool:
+        """Let nobody start the job until then, or until resumed; False: no such job."""
+
+    def resume(self, job: str, now_utc: datetime, within_s: float) -> bool:
+        """End a pause; slots that were due in it are not missed. False: no such job."""
+
+    def request_cancel(self, job: str, within_s: float) -> Optional[RunRow]:
+        """Mark the running run, if any, as to be ended: its renewal is answered `cancelled`, its row gets the reason."""
+
+    def prune(
+        self, job: str, before_utc: datetime, keep: int, keep_skips: int, limit: int, within_s: float
+    ) -> int:
+        """Delete at most `limit` old rows of the job, and say how many went; never what is still needed (issue 2)."""
+
+    def sync_incidents(
+        self, jobs: Sequence[str], findings: Sequence[Finding], now_utc: datetime, remind_s: float, within_s: float
+    ) -> List[Notice]:
+        """Bring the incidents of these jobs in line with what was found; what this caller is to tell, nobody else is."""
+
+    def settle_notice(self, notice: Notice, delivered: bool, now_utc: datetime, within_s: float) -> None:
+        """Delivered: not again until it is time for a reminder. Otherwise the next check tries again."""
+
+    def incidents(self, within_s: float) -> List[Incident]:
+        """The open ones, oldest first."""
 
     def close(self) -> None:
         """Let go of everything; never raises."""
