@@ -13,11 +13,11 @@ from cronguard import __version__
 from cronguard.core import exitcodes, policy
 from cronguard.core.config import resolve_job
 from cronguard.core.masking import mask_argv
-from cronguard.core.model import Event, Invocation, JobFacts, JobSpec, RunRequest, Say
+from cronguard.core.model import Event, Invocation, JobSpec, RunRequest, Say
 from cronguard.core.zones import tzdata_version
 from cronguard.errors import ConfigError, CronguardError, StoreError
 from cronguard.pipeline.passage import Budget, Passage, Place, Surroundings
-from cronguard.pipeline.placing import place_at, zone_for
+from cronguard.pipeline.placing import facts_of, place_at, zone_for
 from cronguard.pipeline.preview import preview
 from cronguard.pipeline.slot import run_slot
 from cronguard.store.flock import HostLock
@@ -123,7 +123,7 @@ def _surroundings(
     argv = ("/bin/sh", "-c", *spec.command) if spec.shell else spec.command
     return Surroundings(
         spec=spec,
-        facts=_facts(spec, zone),
+        facts=facts_of(spec, zone),
         zone=zone,
         tzdata=tzdata_version(),
         owner=identity.own_identity(keeper.pid, environ),
@@ -145,20 +145,6 @@ def _surroundings(
         ping_url=_ping_url(spec, environ, say),
         say=say,
         now=lambda: clock.now_utc(environ),
-    )
-
-
-def _facts(spec: JobSpec, zone: str) -> JobFacts:
-    return JobFacts(
-        job=spec.job,
-        schedule=spec.schedule,
-        zone=zone,
-        key=spec.key,
-        timeout_s=spec.timeout_s,
-        grace_s=spec.grace_s,
-        max_late_s=spec.max_late_s,
-        look_back_s=spec.look_back_s,
-        redo=spec.redo,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from cronguard.core.model import Event, JobSpec, Say
+from cronguard.core.model import Event, JobFacts, JobSpec, Say
 from cronguard.core.runkey import key_for
 from cronguard.core.schedule import parse_schedule
 from cronguard.core.zones import load_zone
@@ -37,6 +37,21 @@ def _unneeded_zone(spec: JobSpec, why: str, say: Say) -> str:
     text = f"{spec.job} has no schedule and no zone, CRONGUARD_DAY is that of UTC: {why}"
     say(Event("no_zone", "info", {"job": spec.job, "zone": "UTC"}, text))
     return "UTC"
+
+
+def facts_of(spec: JobSpec, zone: str) -> JobFacts:
+    """What the store is to remember of the job."""
+    return JobFacts(
+        job=spec.job,
+        schedule=spec.schedule,
+        zone=zone,
+        key=spec.key,
+        timeout_s=spec.timeout_s,
+        grace_s=spec.grace_s,
+        max_late_s=spec.max_late_s,
+        look_back_s=spec.look_back_s,
+        redo=spec.redo,
+    )
 
 
 def place_at(spec: JobSpec, zone: str, now: datetime) -> Place:
