@@ -209,6 +209,7 @@ class Sight(NamedTuple):
     orphans: Tuple[int, ...]  # non-empty: the holder is dead, these processes of it are not
     claims: int  # claims made so far for (job, run_key)
     known: bool  # the job has run or been skipped before
+    pruned: bool = False  # the slot is from before what the store still remembers of the job
 
 
 class Claimed(NamedTuple):

@@ -55,11 +55,14 @@ def decide(question: Question, sight: Sight) -> Decision:
     if sight.done_run is not None and not force:
         return SkipIt("already_done", f"done by run {sight.done_run[:8]}", done_run=sight.done_run)
     if sight.paused is not None:
-        return SkipIt("paused", sight.paused)
+        return SkipIt("paused", f"it is paused: {sight.paused}" if sight.paused else "it is paused")
     if sight.holder is not None:
         return _conflict(question, sight.holder, sight.orphans)
     if force:
         return Go()
+    if sight.pruned:
+        what = "whether the slot was done is no longer known: rows of that time were pruned; --force runs it"
+        return SkipIt("attempts_used", what)
     if spec.max_late_s is not None and question.lateness_s is not None and question.lateness_s > spec.max_late_s:
         return SkipIt("too_late", "the slot is older than --max-late")
     if spec.redo == "never" and sight.claims > 0:
@@ -76,7 +79,7 @@ def sight_of(answer: ClaimAnswer) -> Sight:
     if isinstance(answer, Paused):
         return NOTHING._replace(paused=answer.reason, known=True)
     if isinstance(answer, Used):
-        return NOTHING._replace(claims=1, known=True)
+        return NOTHING._replace(claims=1, known=True, pruned=not answer.run_id)
     raise TypeError(f"not a refusal: {answer!r}")
 
 
