@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import zlib
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, Mapping, NamedTuple, Optional, Sequence
 
 from cronguard.core.config import Effective, resolve_settings, resolve_store
 from cronguard.core.masking import mask_url
 from cronguard.core.model import Invocation, RunRequest
-from cronguard.core.standing import Due
 from cronguard.errors import ConfigError
 from cronguard.store.contract import Store
 from cronguard.store.opening import masked, open_store
@@ -20,6 +19,9 @@ from cronguard.store.worker import StoreWorker
 from cronguard.system import host
 from cronguard.system.config_file import load_config
 from cronguard.system.secrets import resolve
+
+if TYPE_CHECKING:  # not on the path of a run
+    from cronguard.core.standing import Due
 
 
 class Workspace(NamedTuple):

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple, Optional, Tuple
 
 from cronguard.core.model import JobRow, ScheduleText, Slot
+from cronguard.core.overdue import is_paused
 from cronguard.core.schedule import Schedule, parse_schedule
 from cronguard.errors import ScheduleError
 
@@ -14,19 +15,22 @@ Due = Tuple[Optional[ScheduleText], str]  # schedule and zone
 
 
 class JobStatus(NamedTuple):
-    """`state`: one of STATES. `row` is None for a job that only the config file knows."""
+    """`state`: one of STATES. `row` is None for a job that only the config file knows; `due`: what its slots follow."""
 
     job: str
     state: str
     row: Optional[JobRow]
     next_due: Optional[Slot]
+    due: Due = (None, "")
 
 
 def standing_of(name: str, row: Optional[JobRow], planned: Optional[Due], now_utc: datetime) -> JobStatus:
     """What is known of a job: its row if it has one, else the schedule that the config file plans."""
     if row is not None:
-        return JobStatus(name, _state_of(row), row, next_due((row.facts.schedule, row.facts.zone), now_utc))
-    return JobStatus(name, "never_ran", None, None if planned is None else next_due(planned, now_utc))
+        due: Due = (row.facts.schedule, row.facts.zone)
+        return JobStatus(name, _state_of(row, now_utc), row, next_due(due, now_utc), due)
+    due = planned or (None, "")
+    return JobStatus(name, "never_ran", None, next_due(due, now_utc), due)
 
 
 def next_due(due: Due, now_utc: datetime) -> Optional[Slot]:
@@ -48,10 +52,10 @@ def schedule_of(due: Due) -> Optional[Schedule]:
         return None
 
 
-def _state_of(row: JobRow) -> str:
+def _state_of(row: JobRow, now_utc: datetime) -> str:
     if row.running is not None:
         return "running"
-    if row.paused_since_utc is not None:
+    if is_paused(row, now_utc):
         return "paused"
     if row.last_run is None:
         return "skipped" if row.skips_in_row else "never_ran"
