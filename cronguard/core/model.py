@@ -188,6 +188,7 @@ class ClaimRequest(NamedTuple):
     release: Optional[str]
     now_utc: datetime
     lateness_s: Optional[float]
+    named: bool = False  # the run key is the text of `--run-key`: nobody can tell when it will be asked for again
 
 
 class Holder(NamedTuple):
@@ -209,7 +210,7 @@ class Sight(NamedTuple):
     orphans: Tuple[int, ...]  # non-empty: the holder is dead, these processes of it are not
     claims: int  # claims made so far for (job, run_key)
     known: bool  # the job has run or been skipped before
-    pruned: bool = False  # the slot is from before what the store still remembers of the job
+    pruned: bool = False  # rows of that slot's time are gone; only a claim can tell
 
 
 class Claimed(NamedTuple):
@@ -249,7 +250,13 @@ class Paused(NamedTuple):
     reason: str
 
 
-ClaimAnswer = Union[Claimed, Held, Done, Used, Paused]
+class Pruned(NamedTuple):
+    """The slot lies before the job's pruning watermark: whether it was done is no longer known."""
+
+    before_utc: datetime
+
+
+ClaimAnswer = Union[Claimed, Held, Done, Used, Paused, Pruned]
 
 
 class Process(NamedTuple):

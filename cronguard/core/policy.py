@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional, Tuple, Union
 
-from cronguard.core.model import ClaimAnswer, Done, Held, Holder, JobSpec, Paused, Sight, Used
+from cronguard.core.model import ClaimAnswer, Done, Held, Holder, JobSpec, Paused, Pruned, Sight, Used
 
 
 class Question(NamedTuple):
@@ -60,11 +60,11 @@ def decide(question: Question, sight: Sight) -> Decision:
         return _conflict(question, sight.holder, sight.orphans)
     if force:
         return Go()
+    if spec.max_late_s is not None and question.lateness_s is not None and question.lateness_s > spec.max_late_s:
+        return SkipIt("too_late", "the slot is older than --max-late")
     if sight.pruned:
         what = "whether the slot was done is no longer known: rows of that time were pruned; --force runs it"
         return SkipIt("attempts_used", what)
-    if spec.max_late_s is not None and question.lateness_s is not None and question.lateness_s > spec.max_late_s:
-        return SkipIt("too_late", "the slot is older than --max-late")
     if spec.redo == "never" and sight.claims > 0:
         return SkipIt("attempts_used", "the slot was tried before and --redo is never")
     return Go()
@@ -79,7 +79,9 @@ def sight_of(answer: ClaimAnswer) -> Sight:
     if isinstance(answer, Paused):
         return NOTHING._replace(paused=answer.reason, known=True)
     if isinstance(answer, Used):
-        return NOTHING._replace(claims=1, known=True, pruned=not answer.run_id)
+        return NOTHING._replace(claims=1, known=True)
+    if isinstance(answer, Pruned):
+        return NOTHING._replace(pruned=True, known=True)
     raise TypeError(f"not a refusal: {answer!r}")
 
 

@@ -48,8 +48,9 @@ IDLE_MS = 2000
 TRANSACTION_MS = 5000
 TRANSACTION_TIMEOUT_SINCE = 170000
 
-# No lock name: those have no NUL.
+# No lock names: those have no NUL.
 _DDL_LOCK = "\0ddl"
+_INCIDENTS_LOCK = "\0incidents"
 
 
 class PostgresStore(SqlStore):
@@ -84,6 +85,9 @@ class PostgresStore(SqlStore):
     def _before_claim(self, request: ClaimRequest) -> List[Statement]:
         # A statement of its own: what is read in the same one would be older than the end of the waiting.
         return [Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, request.lock),))]
+
+    def _before_sync(self) -> List[Statement]:
+        return [Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, _INCIDENTS_LOCK),))]
 
     def _read(self, statements: Sequence[Statement], deadline: Deadline) -> List[Result]:
         try:
@@ -170,7 +174,7 @@ class PostgresStore(SqlStore):
             raise StoreError(
                 f"store: {self.name}: {self._told(problem)}",
                 "a role that may create a schema must run any job once, then grant this one usage of the schema and"
-                " select, insert, update on its tables",
+                " select, insert, update, delete on its tables",
             ) from problem
         raise StoreError(f"store: {self.name}: {self._told(problem)}") from problem
 

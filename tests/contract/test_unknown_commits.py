@@ -52,7 +52,7 @@ def test_claim_cut_in_its_commit_is_one_claim(store: SqlStore, direct: SqlStore,
     row = row_of(direct, wish.run_id)
     assert (row.status, row.fence, row.claim_no) == ("running", claim.fence, 1)
     assert len(direct.history("job", 9, (), None, WITHIN_S)) == 1
-    assert store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "ours"
     answer = direct.claim(request(), UNKNOWN, WITHIN_S)
     assert isinstance(answer, Held)
     assert answer.holder.run_id == wish.run_id
@@ -76,7 +76,7 @@ def test_finish_cut_in_its_commit_is_one_finish(
 def test_renewal_cut_on_its_way_is_repeated(store: SqlStore, proxy: Proxy, where: str) -> None:
     claim = claimed(store, request())
     proxy.cut(where, b"UPDATE locks", LATE_S)
-    assert store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "ours"
     assert proxy.cuts == 1
 
 
@@ -109,4 +109,4 @@ def test_silence_ends_at_the_deadline_and_not_with_the_connection(store: SqlStor
     with pytest.raises(StoreDown, match="no answer"):
         store.renew(claim, 30.0, 1.0)
     assert 0.9 < time.monotonic() - began < 3.0
-    assert store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "ours"
