@@ -27,6 +27,7 @@ COMMANDS: Dict[str, Entry] = {
     "prune": Entry("operating", "prune", "Delete old rows of the history."),
     "report": Entry("publishing", "report", "Write a page to look at: slots, durations, what is wrong."),
     "metrics": Entry("publishing", "metrics", "Write numbers of each job for Prometheus."),
+    "check": Entry("check", "check", "Find what did not run, is stuck or keeps failing; tell people once."),
     "config": Entry("settings", "config", "Show effective settings and where each came from."),
 }
 

@@ -15,8 +15,9 @@ from cronguard.core.config import resolve_job
 from cronguard.core.masking import mask_argv
 from cronguard.core.model import Event, Invocation, JobSpec, RunRequest, Say
 from cronguard.core.zones import tzdata_version
-from cronguard.errors import ConfigError, CronguardError, StoreError
-from cronguard.pipeline.passage import Budget, Passage, Place, Surroundings
+from cronguard.errors import ConfigError, CronguardError
+from cronguard.pipeline.delivering import deliver_spooled
+from cronguard.pipeline.passage import Passage, Place, Surroundings
 from cronguard.pipeline.placing import facts_of, place_at, zone_for
 from cronguard.pipeline.preview import preview
 from cronguard.pipeline.slot import run_slot
@@ -30,9 +31,6 @@ from cronguard.system.secrets import resolve
 from cronguard.system.signals import Signals
 from cronguard.system.supervisor import pause
 from cronguard.workspace import Workspace, open_workspace
-
-DELIVER_MOST = 20  # spooled reports of earlier runs that this one brings in before its own work
-DELIVER_S = 1.0
 
 
 class RunResult(NamedTuple):
@@ -88,7 +86,7 @@ def _pass(s: Surroundings, place: Place) -> RunResult:
     delay_s = _jitter(s.spec, s.owner.host)
     if delay_s and pause(delay_s, s.signals, None) is not None:
         return RunResult(exitcodes.for_signal(s.signals.first or 15))
-    _deliver(s)
+    deliver_spooled(s.store, s.spool, {"job": s.spec.job}, s.say)
     return _result(s.spec, run_slot(s, place))
 
 
@@ -157,27 +155,6 @@ def _ping_url(spec: JobSpec, environ: Mapping[str, str], say: Say) -> Optional[s
     except ConfigError as error:
         say(Event("ping_failed", "warning", {"job": spec.job}, f"{spec.job} runs without a heartbeat: {error}"))
         return None
-
-
-def _deliver(s: Surroundings) -> None:
-    """Bring in what earlier runs could not record: a success among it may be this very slot's (P2, P3)."""
-    if not s.spool.pending():
-        return
-    budget = Budget(DELIVER_S)
-    try:
-        s.store.call(lambda store: store.prepare(DELIVER_S), DELIVER_S)
-        done, aside = s.spool.deliver(
-            lambda report: s.store.call(lambda store: store.deliver(report, DELIVER_S), DELIVER_S),
-            DELIVER_MOST,
-            budget.left,
-        )
-    except StoreError:
-        return  # still down; the reports stay where they are and the claim will say it
-    if done:
-        s.say(Event("delivered", "info", {"job": s.spec.job, "reports": done}))
-    if aside:
-        text = f"{aside} spooled reports could not be delivered and were set aside as *.bad in {s.spool.directory}"
-        s.say(Event("set_aside", "warning", {"job": s.spec.job, "reports": aside}, text))
 
 
 # --- before the command ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Optional
 
 from cronguard.core.model import Event, JobFacts, JobSpec, Say
 from cronguard.core.runkey import key_for
@@ -51,7 +52,17 @@ def facts_of(spec: JobSpec, zone: str) -> JobFacts:
         max_late_s=spec.max_late_s,
         look_back_s=spec.look_back_s,
         redo=spec.redo,
+        alerts=spec.alerts,
+        limit_s=_limit_s(spec),
     )
+
+
+def _limit_s(spec: JobSpec) -> Optional[float]:
+    """The longest that a whole run may take: every attempt to its limit and killed, and the doubling pauses between."""
+    if spec.timeout_s is None:
+        return None
+    pauses_s = spec.retry_delay_s * (2.0**spec.retries - 1)
+    return (spec.retries + 1) * (spec.timeout_s + spec.grace_s) + pauses_s
 
 
 def place_at(spec: JobSpec, zone: str, now: datetime) -> Place:
