@@ -12,7 +12,7 @@ STYLE = """
 :root {
   color-scheme: light dark;
   --page: #f7f7f5; --card: #fff; --ink: #22262b; --soft: #656c76; --line: #e4e4df; --band: #f3ead2;
-  --done: #2f9e7d; --failed: #cf5a12; --missed: #a8528c; --skipped: #b4bac2; --running: #3d8ec9; --took: #9fb4c4;
+  --done: #2f9e7d; --failed: #bd4e0c; --missed: #9c4a82; --skipped: #b4bac2; --running: #3d8ec9; --took: #9fb4c4;
 }
 @media (prefers-color-scheme: dark) {
   :root {
