@@ -16,7 +16,7 @@ from cronguard.core.durations import format_duration
 from cronguard.core.zones import load_zone
 from cronguard.errors import ScheduleError
 
-_ELASTIC_CHARS = 28  # of a column that may be wrapped, before others are left out for it
+_ELASTIC_CHARS = 18  # of a column that may be wrapped, before others are left out for it
 _GAP = 2
 
 
@@ -116,18 +116,17 @@ def fitted(table: Table, width: int) -> Tuple[Table, Tuple[str, ...]]:
 
 def drawn(table: Table, width: int) -> Any:
     """The table for rich, with a note on what there was no room for."""
+    from rich.console import Group
     from rich.table import Table as RichTable
+    from rich.text import Text
 
     fits, left_out = fitted(table, width)
-    caption = f"no room for: {', '.join(left_out)}" if left_out else None
-    result = RichTable(
-        box=None, pad_edge=False, header_style="bold", caption=caption, caption_style="dim", caption_justify="left"
-    )
+    result = RichTable(box=None, pad_edge=False, header_style="bold")
     for header in fits.headers:
         result.add_column(header, overflow="fold", no_wrap=header not in fits.elastic and bool(fits.elastic))
     for row in fits.rows:
         result.add_row(*[_rich_cell(cell, fits.colours) for cell in row])
-    return result
+    return Group(result, Text(f"no room for: {', '.join(left_out)}", style="dim")) if left_out else result
 
 
 def tail_lines(tail: str) -> Sequence[str]:

@@ -45,9 +45,12 @@ def cancel(job: str, wait: Optional[str], invocation: Invocation) -> Cancelled:
     wait_s = None if wait is None else judged("--wait", parse_duration, wait)
     worker = open_workspace(invocation, job).worker()
     try:
+        known = [row.facts.job for row in worker.call(lambda store: store.jobs((), WITHIN_S), WITHIN_S)]
+        if job not in known:
+            raise no_such_job(job, known)
         row = worker.call(lambda store: store.request_cancel(job, WITHIN_S), WITHIN_S)
         if row is None:
-            raise _nothing_runs(job, worker)
+            raise NotFound(f"{job}: not running: there is nothing to cancel")
         signalled = stop_owner(_owner_of(row), invocation.environ)
         asked = Cancelled(row, signalled, worker.leased, False)
         if wait_s is None or not asked.under_way:
@@ -55,11 +58,6 @@ def cancel(job: str, wait: Optional[str], invocation: Invocation) -> Cancelled:
         return asked._replace(run=_await_end(row, wait_s, worker), waited=True)
     finally:
         worker.close(1.0)
-
-
-def _nothing_runs(job: str, worker: StoreWorker) -> NotFound:
-    known = [row.facts.job for row in worker.call(lambda store: store.jobs((), WITHIN_S), WITHIN_S)]
-    return NotFound(f"{job}: not running: there is nothing to cancel") if job in known else no_such_job(job, known)
 
 
 def _owner_of(row: RunRow) -> Owner:
