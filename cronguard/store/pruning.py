@@ -19,7 +19,7 @@ from cronguard.store import rows
 from cronguard.store.dialect import Dialect, Result, Session, Statement
 
 # Rows a transaction: a claim that has to wait for one does not notice it.
-STEP = 200
+STEP = 100
 
 # How far apart two slots of one key can be, with an hour to spare for a change of offset.
 _SPANS = {
@@ -30,8 +30,9 @@ _SPANS = {
     "month": timedelta(days=31, hours=2),
 }
 
-# The condition of the index `runs_prunable`, word for word, or SQLite would not use it.
-_PRUNABLE = "(keyed_by <> 'text' OR status <> 'success')"
+# The conditions of the indexes `runs_prunable` and `runs_skips`, word for word, or SQLite would not use them.
+_RUNS = "status <> 'skipped' AND (keyed_by <> 'text' OR status <> 'success')"
+_SKIPS = "status = 'skipped'"
 
 
 class Limits(NamedTuple):
@@ -68,8 +69,8 @@ def prune(session: Session, dialect: Dialect, job: str, limits: Limits) -> int:
             " FROM jobs j LEFT JOIN runs r ON r.run_id = j.last_run_id WHERE j.job = ?",
             (job,),
         ),
-        _nth_newest(job, "status <> 'skipped'", limits.keep),
-        _nth_newest(job, "status = 'skipped'", limits.keep_skips),
+        _nth_newest(job, _RUNS, limits.keep),
+        _nth_newest(job, _SKIPS, limits.keep_skips),
     ])
     if not known.rows:
         return 0
@@ -78,8 +79,8 @@ def prune(session: Session, dialect: Dialect, job: str, limits: Limits) -> int:
     if about.horizon is not None:
         until = min(until, about.horizon)
     runs, skips = session.run([
-        _candidates(job, "status NOT IN ('skipped', 'running')", until, about.redo, limits.most),
-        _candidates(job, "status = 'skipped'", _later(limits.before, nth_skip), about.redo, limits.most),
+        _candidates(job, _RUNS, until, about.redo, limits.most),
+        _candidates(job, _SKIPS, _later(limits.before, nth_skip), about.redo, limits.most),
     ])
     return _delete(session, job, about.redo, [*runs.rows, *skips.rows][: limits.most], limits.before)
 
@@ -92,7 +93,7 @@ def _job_of(result: Result) -> _Job:
 def _nth_newest(job: str, kind: str, kept: int) -> Statement:
     """When the newest row beyond those that are kept began."""
     return Statement(
-        f"SELECT started_at_utc FROM runs WHERE job = ? AND {_PRUNABLE} AND {kind}"
+        f"SELECT started_at_utc FROM runs WHERE job = ? AND {kind}"
         " ORDER BY started_at_utc DESC LIMIT 1 OFFSET ?",
         (job, kept),
     )
@@ -105,7 +106,7 @@ def _later(before: datetime, nth: Result) -> datetime:
 def _candidates(job: str, kind: str, until: datetime, redo: str, most: int) -> Statement:
     return Statement(
         f"SELECT run_id, status, slot_at_utc, keyed_by, claim_no FROM runs r"
-        f" WHERE job = ? AND {_PRUNABLE} AND {kind} AND started_at_utc <= ?"
+        f" WHERE job = ? AND {kind} AND started_at_utc <= ? AND status <> 'running'"
         " AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.job = r.job"
         "  AND (j.last_run_id = r.run_id OR (r.status = 'success' AND j.last_success_key = r.run_key)))"
         " AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.lock = r.lock AND l.owner_run = r.run_id)"

@@ -127,9 +127,10 @@ _VERSION_1 = (
     """CREATE INDEX runs_by_key ON runs (job, run_key)""",
     """CREATE INDEX runs_by_start ON runs (job, started_at_utc, run_id)""",
     """CREATE INDEX runs_by_time ON runs (started_at_utc, run_id)""",
-    # Without the rows that are never pruned, or each prune would walk over all of those.
-    """CREATE INDEX runs_prunable ON runs (job, started_at_utc, status, run_id)
-        WHERE keyed_by <> 'text' OR status <> 'success'""",
+    # For prune: runs and skips apart, and without the rows that are kept for ever, or it would walk over all of those.
+    """CREATE INDEX runs_prunable ON runs (job, started_at_utc)
+        WHERE status <> 'skipped' AND (keyed_by <> 'text' OR status <> 'success')""",
+    """CREATE INDEX runs_skips ON runs (job, started_at_utc) WHERE status = 'skipped'""",
     # The two below are filled by items and checkpoint; here so that those need no migration.
     """CREATE TABLE items (
         job {text} NOT NULL,

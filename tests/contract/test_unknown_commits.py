@@ -7,10 +7,10 @@ from typing import Callable, Iterator
 
 import pytest
 
-from cronguard.core.model import Claimed, Held
+from cronguard.core.model import Claimed, Finding, Held
 from cronguard.errors import StoreDown
 from cronguard.store.backend import SqlStore
-from tests.support.claims import UNKNOWN, WITHIN_S, claimed, finish, request, row_of, skip, summary_of
+from tests.support.claims import UNKNOWN, WITHIN_S, claimed, finish, now, request, row_of, skip, summary_of
 from tests.support.proxy import AFTER, BEFORE, LATE, SWALLOWED, Proxy
 from tests.support.stores import parts_of
 
@@ -88,6 +88,17 @@ def test_first_skip_cut_in_its_commit_is_one_row(store: SqlStore, direct: SqlSto
     assert proxy.cuts == 1
     assert row_of(direct, one.run_id).times == 1
     assert summary_of(direct).skips_in_row == 1
+
+
+@WHERE
+def test_check_cut_in_its_commit_gets_its_notices_all_the_same(store: SqlStore, proxy: Proxy, where: str) -> None:
+    """FR-102: what the lost first try took for itself would be told by nobody for a minute."""
+    found = Finding("job", "missed", "critical", "late", now(), ())
+    proxy.cut(where, b"INSERT INTO incidents", LATE_S)
+    notices = store.sync_incidents(["job"], [found], now(), 60.0, WITHIN_S)
+    assert proxy.cuts == 1
+    assert [notice.what for notice in notices] == ["opened"]
+    assert store.incidents(WITHIN_S) == [notices[0].incident]
 
 
 @pytest.mark.parametrize("text", [b"pg_advisory_xact_lock", b"INSERT INTO runs", b"SELECT CASE WHEN"])
