@@ -9,6 +9,7 @@ that one that never starts is found (`never_ran`), and a new one is not reported
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cronguard.core import health, overdue
@@ -17,7 +18,7 @@ from cronguard.core.document import check_document, table_of, text_of
 from cronguard.core.durations import parse_duration
 from cronguard.core.health import NOBODY, Case
 from cronguard.core.instants import parse_instant
-from cronguard.core.model import Alerts, Event, Finding, Invocation, JobRow, JobSpec, Notice, RunRequest, Say
+from cronguard.core.model import Alerts, Event, Finding, Invocation, JobRow, JobSpec, Judge, Notice, RunRequest, Say
 from cronguard.core.names import did_you_mean
 from cronguard.core.schedule import parse_schedule
 from cronguard.core.settings import ALERTS, NOTIFY
@@ -37,6 +38,7 @@ from cronguard.workspace import Workspace, open_workspace
 
 WITHIN_S = 10.0
 _CLOSELY = 50  # jobs with findings of which rows are read for advice; more at once have one cause
+_parsed = lru_cache(maxsize=4096)(parse_schedule)  # thousands of jobs share a few schedules
 _STATES = ("ok", "unknown", "warning", "critical")  # a critical job matters more than one that cannot be judged
 
 
@@ -71,6 +73,7 @@ class _Scene(NamedTuple):
     specs: Mapping[str, JobSpec]  # of the jobs that the config file has, options included
     options: Mapping[str, object]
     at_utc: datetime
+    judge: Judge
     environ: Mapping[str, str]
 
 
@@ -144,7 +147,8 @@ def _scene(request: CheckRequest, invocation: Invocation, workspace: Workspace, 
     }
     now_utc = clock.now_utc(environ)
     at_utc = now_utc if request.at is None else parse_instant(request.at, _zone(workspace, environ), now_utc)
-    return _Scene(workspace, worker, specs, options, at_utc, environ)
+    judge = identity.make_judge(workspace.state_dir, environ)
+    return _Scene(workspace, worker, specs, options, at_utc, judge, environ)
 
 
 def _alarm(scene: _Scene) -> Alarm:
@@ -221,10 +225,10 @@ def _judged(scene: _Scene, rows: Sequence[JobRow], chosen: Sequence[str]) -> Che
 def _case(scene: _Scene, row: JobRow) -> Case:
     row = row._replace(facts=row.facts._replace(alerts=_alerts_of(scene, row)))
     facts, run = row.facts, row.running
-    schedule = parse_schedule(facts.schedule, facts.zone) if facts.schedule else None
+    schedule = _parsed(facts.schedule, facts.zone) if facts.schedule else None
     verdict, lease_over = None, False
     if run is not None:
-        verdict = identity.make_judge(scene.workspace.state_dir, scene.environ)(owner_of(run), run.run_id)
+        verdict = scene.judge(owner_of(run), run.run_id)
         # The store's clock set it, so a clock for tests has no say.
         until = row.running_lease_utc if scene.worker.leased else None
         lease_over = until is not None and until < clock.now_utc({})
