@@ -219,6 +219,8 @@ class _Supervision:
         for signum in self._signals.take():
             if self._stop_signal is None:
                 self._stop_signal = signum
+                if self._told_over and signum == signal.SIGTERM:
+                    continue  # the tree has had its TERM: whoever cancels on this host tells us both ways
                 self._keeper.channel.send("stop", "signal", signum)
                 self._expect_end()
             else:

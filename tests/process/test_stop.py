@@ -314,15 +314,29 @@ def test_signals_nobody_else_when_proc_shows_another_namespace(tmp_path: Path) -
     assert facts["duration_s"] < 1.5
 
 
+COUNT_TERMS = 'n=0; trap "n=$((n+1))" TERM; echo ready; for i in 1 2 3 4 5 6 7 8 9 10; do sleep .1; done; exit 4$n'
+
+
 def test_cancelled_command_gets_its_grace_and_one_term(tmp_path: Path, guarded: Starter) -> None:
     """The news may come with every renewal; a command that takes a second TERM for `at once` must get only one."""
     path = _lease(tmp_path)
-    count = 'n=0; trap "n=$((n+1))" TERM; echo ready; for i in 1 2 3 4 5 6 7 8 9 10; do sleep .1; done; exit $((40 + n))'
-    run = guarded.ready(count, lease=path, lease_s=600, grace_s=30)
+    run = guarded.ready(COUNT_TERMS, lease=path, lease_s=600, grace_s=30)
     Path(path).write_text("renewed\ncancelled\n")
     Path(path).write_text("renewed\ncancelled\n")
     facts = run.finish()
     assert (facts["stopped_by"], facts["exit_code"], facts["stop_signal"]) == ("cancelled", 41, None)
+
+
+def test_term_from_whoever_cancelled_is_not_a_second_one(tmp_path: Path, guarded: Starter) -> None:
+    """`cancel` on this host marks the run, which its renewal may see, and sends TERM: one wish, told twice."""
+    path = _lease(tmp_path)
+    script = f"{COUNT_TERMS.replace('n+1))', 'n+1)); echo told')}"
+    run = guarded.ready(script, lease=path, lease_s=600, grace_s=30)
+    Path(path).write_text("cancelled\n")
+    run.expect(b"told")
+    run.send(signal.SIGTERM)
+    facts = run.finish()
+    assert (facts["stopped_by"], facts["exit_code"], facts["first"]) == ("cancelled", 41, signal.SIGTERM)
 
 
 def test_lease_is_renewed_while_a_cancelled_command_uses_its_grace(tmp_path: Path, guarded: Starter) -> None:
