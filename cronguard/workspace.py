@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import zlib
-from typing import Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Dict, Mapping, NamedTuple, Optional, Sequence
 
-from cronguard.core.config import Effective, resolve_store
+from cronguard.core.config import Effective, resolve_settings, resolve_store
 from cronguard.core.masking import mask_url
-from cronguard.core.model import Invocation
+from cronguard.core.model import Invocation, RunRequest
 from cronguard.errors import ConfigError
 from cronguard.store.contract import Store
 from cronguard.store.opening import masked, open_store
@@ -19,6 +19,9 @@ from cronguard.store.worker import StoreWorker
 from cronguard.system import host
 from cronguard.system.config_file import load_config
 from cronguard.system.secrets import resolve
+
+if TYPE_CHECKING:  # not on the path of a run
+    from cronguard.core.standing import Due
 
 
 class Workspace(NamedTuple):
@@ -55,6 +58,15 @@ def open_workspace(invocation: Invocation, job: Optional[str]) -> Workspace:
         found = Effective("store", f"sqlite:{state_dir}/cronguard.db", "default")
     url = _lasting(resolve(found.value_text, invocation.environ, found.source), found.source)
     return Workspace(document, file_name, state_dir, url, found.source)
+
+
+def planned_jobs(workspace: Workspace, names: Sequence[str], environ: Mapping[str, str]) -> Dict[str, Due]:
+    """Schedule and zone by the config file, for jobs that have never run."""
+    found: Dict[str, Due] = {}
+    for name in names:
+        spec = resolve_settings(RunRequest(name, (), {}), workspace.document, workspace.file_name, environ).spec
+        found[name] = (spec.schedule, spec.timezone or host.host_zone() or "")
+    return found
 
 
 def _lasting(url: str, source: str) -> str:

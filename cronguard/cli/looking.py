@@ -1,62 +1,36 @@
-"""`status`, `history` and `show`: what is on record, as text or JSON. They change nothing."""
+"""`history` and `show`: what is on record, as text or JSON. They change nothing."""
 
 from __future__ import annotations
 
-import time
-from datetime import datetime
+import shlex
+from datetime import tzinfo
 from typing import Any, List, Optional, Tuple
 
 from cronguard.cli.edge import print_lines
-from cronguard.cli.parameters import argument, arguments, command, option
+from cronguard.cli.parameters import argument, command, option
 from cronguard.cli.render import (
+    Cell,
+    Span,
     Table,
+    common_zone,
     duration,
     is_terminal,
-    local,
+    offset_local,
     print_json,
     print_table,
     tail_lines,
     zone_or_utc,
 )
+from cronguard.cli.status import STATE_COLOURS
 from cronguard.commands import history as history_of
 from cronguard.commands import show as show_of
-from cronguard.commands import status as status_of
-from cronguard.core.model import Invocation, JobRow, RunRow
+from cronguard.core.instants import utc_text
+from cronguard.core.model import Invocation, RunRow
+from cronguard.core.outcome import signal_name
 
-COLOURS = {
-    **dict.fromkeys(("ok", "success"), "green"),
-    **dict.fromkeys(("paused", "skipped", "never_ran"), "yellow"),
-    **dict.fromkeys(("failed", "timeout", "aborted", "lost"), "red"),
-    "running": "cyan",
-}
-_WATCH_EVERY_S = 2.0
+_ID_CHARS = 13  # of a run's id on a terminal: its time to the millisecond, enough for `show`
+_HEADERS = ("run", "status", "reason", "key", "started", "took", "counts", "exit", "host", "message")
 _JSON = option("as_json", "--json", "print one JSON object")
-
-
-@command(
-    arguments("jobs", "[JOB]...", "only these"),
-    _JSON,
-    option("watch", "--watch", "show it again every two seconds, until interrupted"),
-)
-def status(invocation: Invocation, ctx: Any, jobs: Optional[List[str]], as_json: bool, watch: bool) -> int:
-    """Show a line a job: state, last success, next due, running since, failures and skips in a row, latest outcomes.
-
-    The latest outcomes read from old to new: s success, f failed, t timeout, a aborted, l lost. Times are the job's.
-    """
-    while True:
-        result = status_of.status(jobs or [], invocation)
-        if watch and is_terminal(invocation.environ) and not as_json:
-            print("\033[H\033[2J", end="")
-        if as_json:
-            print_json(status_of.as_json(result))
-        else:
-            print_table(_status_table(result), invocation.environ)
-        if not watch:
-            return 0
-        try:
-            time.sleep(_WATCH_EVERY_S)
-        except KeyboardInterrupt:
-            return 0
 
 
 @command(
@@ -80,7 +54,7 @@ def history(
     if as_json:
         print_json(history_of.as_json(result))
     else:
-        print_table(_history_table(result.runs), invocation.environ)
+        print_table(_history_table(result.runs, is_terminal(invocation.environ)), invocation.environ)
     return 0
 
 
@@ -91,119 +65,112 @@ def show(invocation: Invocation, ctx: Any, run: str, as_json: bool) -> int:
     if as_json:
         print_json(show_of.as_json(result))
         return 0
-    print_table(Table(("what", "value"), _facts(result.run), COLOURS), invocation.environ)
+    print_table(Table(("what", "value"), _facts(result.run), STATE_COLOURS, elastic=("value",)), invocation.environ)
     if result.run.tail:
         cut = f" ({result.run.cut_bytes} bytes before it were cut)" if result.run.cut_bytes else ""
         print_lines(["", f"end of the output{cut}:", *tail_lines(result.run.tail)])
     return 0
 
 
-def _status_table(result: status_of.Status) -> Table:
-    headers = ("job", "state", "last success", "last run", "took", "next due", "running since", "in a row", "latest")
-    return Table(headers, tuple(_status_row(job, result.now_utc) for job in result.jobs), COLOURS)
-
-
-def _status_row(job: status_of.JobStatus, now_utc: datetime) -> Tuple[str, ...]:
-    row = job.row
-    if row is None:
-        due = job.next_due.local.strftime("%Y-%m-%d %H:%M:%S") if job.next_due else ""
-        return (job.job, job.state, "", "", "", due, "", "", "")
-    zone, _ = zone_or_utc(row.facts.zone)
-    last = row.last_run
-    return (
-        job.job,
-        job.state,
-        local(row.last_success_utc, zone),
-        local(last.started_at_utc, zone) if last else "",
-        duration(last.duration_s) if last else "",
-        local(job.next_due.at_utc, zone) if job.next_due else "",
-        _running(row, now_utc),
-        _streak(row),
-        row.strip,
+def _history_table(runs: Tuple[RunRow, ...], on_terminal: bool) -> Table:
+    zone, _ = common_zone([run.zone for run in runs])
+    return Table(
+        _HEADERS,
+        tuple(_history_row(run, zone, _ID_CHARS if on_terminal else None) for run in runs),
+        STATE_COLOURS,
+        optional=("host", "key", "counts", "exit", "took", "message", "reason", "started"),
+        elastic=("message",),
     )
 
 
-def _running(row: JobRow, now_utc: datetime) -> str:
-    """`2m10s (usually 5m)`."""
-    if row.running is None:
-        return ""
-    since = duration(max(0.0, (now_utc - row.running.started_at_utc).total_seconds()))
-    return f"{since} (usually {duration(row.usual_duration_s)})" if row.usual_duration_s is not None else since
-
-
-def _streak(row: JobRow) -> str:
-    counts = ((row.failures_in_row, "failed"), (row.skips_in_row, "skipped"))
-    return ", ".join(f"{count} {word}" for count, word in counts if count)
-
-
-def _history_table(runs: Tuple[RunRow, ...]) -> Table:
-    headers = ("run", "status", "reason", "key", "started", "took", "exit", "host", "message")
-    return Table(headers, tuple(_history_row(run) for run in runs), COLOURS)
-
-
-def _history_row(run: RunRow) -> Tuple[str, ...]:
-    zone, _ = zone_or_utc(run.zone)
+def _history_row(run: RunRow, zone: tzinfo, id_chars: Optional[int]) -> Tuple[Cell, ...]:
     times = f" x{run.times}" if run.times > 1 else ""
     return (
-        run.run_id,
-        run.status,
+        run.run_id[:id_chars],
+        _status_cell(run),
         (run.reason or "") + times,
         run.run_key if run.run_key != run.run_id else "",
-        local(run.started_at_utc, zone),
+        offset_local(run.started_at_utc, zone),
         duration(run.duration_s),
+        _counts(run),
         _exit_text(run),
         run.host,
         run.message,
     )
 
 
+def _status_cell(run: RunRow) -> Cell:
+    """A success that reported errors is one, in yellow."""
+    return (Span(run.status, "yellow"),) if run.status == "success" and run.errors else run.status
+
+
+def _counts(run: RunRow) -> str:
+    counts = ((run.items, "items"), (run.errors, "errors"))
+    return ", ".join(f"{count} {what}" for count, what in counts if count is not None)
+
+
 def _exit_text(run: RunRow) -> str:
     if run.signal is not None:
-        return f"signal {run.signal}"
+        return signal_name(run.signal)
     return "" if run.exit_code is None else str(run.exit_code)
 
 
-def _facts(run: RunRow) -> Tuple[Tuple[str, str], ...]:
+def _facts(run: RunRow) -> Tuple[Tuple[Cell, ...], ...]:
     """What there is to say, in the order in which one asks."""
     zone, zone_name = zone_or_utc(run.zone)
-    facts = (
+    facts: Tuple[Tuple[str, Cell], ...] = (
         ("run", run.run_id),
         ("job", run.job),
-        ("status", run.status),
+        ("status", _status_cell(run)),
         ("reason", run.reason or ""),
         ("message", run.message),
-        ("key", run.run_key),
-        ("slot", run.slot_local or ""),
+        ("counts", _counts(run)),
+        ("key", run.run_key if run.run_key != run.run_id else ""),
+        ("slot", _slot(run, zone)),
+        ("zone", zone_name),
         ("trigger", run.trigger + (", forced" if run.forced else "") + (", unguarded" if run.unguarded else "")),
-        ("started", f"{local(run.started_at_utc, zone)} {zone_name}"),
-        ("finished", local(run.finished_at_utc, zone)),
+        ("started", offset_local(run.started_at_utc, zone)),
         ("late", duration(run.lateness_s)),
+        ("finished", offset_local(run.finished_at_utc, zone)),
         ("took", duration(run.duration_s)),
         ("exit", _exit_text(run)),
-        ("attempts", str(run.attempts) if run.attempts > 1 else ""),
+        ("attempts", str(run.attempts) if run.attempts else ""),
+        ("claim", "" if run.claim_no is None else f"number {run.claim_no} for this key"),
         ("invocations", str(run.times) if run.times > 1 else ""),
         ("held by", run.holder or ""),
-        ("items", "" if run.items is None else str(run.items)),
-        ("errors", "" if run.errors is None else str(run.errors)),
         ("cpu", duration(run.cpu_s)),
         ("peak memory", "" if run.peak_rss_bytes is None else f"{run.peak_rss_bytes / 2**20:.1f} MiB"),
-        ("host", f"{run.host}, pid {run.pid}, user {run.user_name}"),
+        ("host", f"{run.host}, pid {run.pid}" if run.pid else run.host),
+        ("user", run.user_name),
         ("lock", f"{run.lock}, fence {run.fence}" if run.fence is not None else run.lock),
-        ("command", " ".join(run.argv)),
+        ("command", shlex.join(run.argv)),
         ("directory", run.directory),
         ("release", run.release or ""),
         ("cronguard", f"{run.version}, tzdata {run.tzdata}"),
-        ("pings", run.pings.replace("\n", "; ")),
+        *_repeated("ping", [line for line in run.pings.splitlines() if line]),
         ("stdin", "was left unread" if run.stdin_unread else ""),
-        ("left behind", ", ".join(f"{process.pid} {process.command}" for process in run.leftovers)),
+        *_repeated("left behind", [f"{process.pid} {process.command}" for process in run.leftovers]),
         ("orphans", ", ".join(str(pid) for pid in run.orphans)),
-        ("late report", _late(run)),
+        ("late report", _late(run, zone)),
     )
-    return tuple((name, text) for name, text in facts if text)
+    return tuple(fact for fact in facts if fact[1])
 
 
-def _late(run: RunRow) -> str:
+def _repeated(name: str, texts: List[str]) -> List[Tuple[str, Cell]]:
+    """A line each, the name only before the first."""
+    return [(name if number == 0 else "", text) for number, text in enumerate(texts)]
+
+
+def _slot(run: RunRow, zone: tzinfo) -> str:
+    """Both ways, for the reader who asks what the host's clock showed (FR-51)."""
+    if run.slot_at_utc is None:
+        return ""
+    return f"{offset_local(run.slot_at_utc, zone, 'minutes')} ({utc_text(run.slot_at_utc)})"
+
+
+def _late(run: RunRow, zone: tzinfo) -> str:
     if run.late_status is None:
         return ""
     code = "" if run.late_exit_code is None else f", exit {run.late_exit_code}"
-    return f"{run.late_status}{code}, after the run had been given up"
+    at = f" at {offset_local(run.late_finished_at_utc, zone)}" if run.late_finished_at_utc else ""
+    return f"{run.late_status}{code}{at}, after the run had been given up"

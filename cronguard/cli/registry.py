@@ -18,9 +18,16 @@ class Entry(NamedTuple):
 COMMANDS: Dict[str, Entry] = {
     "run": Entry("run", "run", "Run a job's command: once, alone, in time, on record."),
     "next": Entry("coming", "coming", "Show the coming slots of a schedule, clock changes included."),
-    "status": Entry("looking", "status", "Show a line a job: state, last success, next due, failures."),
+    "status": Entry("status", "status", "Show a line a job: state, last success, next due, failures."),
     "history": Entry("looking", "history", "List a job's runs, newest first."),
     "show": Entry("looking", "show", "Show everything about one run, with the end of its output."),
+    "pause": Entry("operating", "pause", "Let nobody start a job for a while."),
+    "resume": Entry("operating", "resume", "Let a paused job be started again."),
+    "cancel": Entry("operating", "cancel", "End the running run of a job, on whatever host."),
+    "prune": Entry("operating", "prune", "Delete old rows of the history."),
+    "report": Entry("publishing", "report", "Write a page to look at: slots, durations, what is wrong."),
+    "metrics": Entry("publishing", "metrics", "Write numbers of each job for Prometheus."),
+    "check": Entry("check", "check", "Find what did not run, is stuck or keeps failing; tell people once."),
     "config": Entry("settings", "config", "Show effective settings and where each came from."),
 }
 

@@ -14,11 +14,12 @@ from cronguard.core import exitcodes, policy
 from cronguard.core.config import resolve_job, text_as_given
 from cronguard.core.heartbeat import STYLES
 from cronguard.core.masking import mask_argv, mask_endpoint
-from cronguard.core.model import Event, Invocation, JobFacts, JobSpec, RunRequest, Say
+from cronguard.core.model import Event, Invocation, JobSpec, RunRequest, Say
 from cronguard.core.zones import tzdata_version
-from cronguard.errors import ConfigError, CronguardError, StoreError
-from cronguard.pipeline.passage import Budget, Passage, Place, Surroundings
-from cronguard.pipeline.placing import place_at, zone_for
+from cronguard.errors import ConfigError, CronguardError
+from cronguard.pipeline.delivering import deliver_spooled
+from cronguard.pipeline.passage import Passage, Place, Surroundings
+from cronguard.pipeline.placing import facts_of, place_at, zone_for
 from cronguard.pipeline.preview import preview
 from cronguard.pipeline.slot import run_slot
 from cronguard.store.flock import HostLock
@@ -31,9 +32,6 @@ from cronguard.system.secrets import resolve
 from cronguard.system.signals import Signals
 from cronguard.system.supervisor import pause
 from cronguard.workspace import Workspace, open_workspace
-
-DELIVER_MOST = 20  # spooled reports of earlier runs that this one brings in before its own work
-DELIVER_S = 1.0
 
 
 class RunResult(NamedTuple):
@@ -90,7 +88,7 @@ def _pass(s: Surroundings, place: Place) -> RunResult:
     delay_s = _jitter(s.spec, s.owner.host)
     if delay_s and pause(delay_s, s.signals, None) is not None:
         return RunResult(exitcodes.for_signal(s.signals.first or 15))
-    _deliver(s)
+    deliver_spooled(s.store, s.spool, {"job": s.spec.job}, s.say)
     return _result(s.spec, run_slot(s, place))
 
 
@@ -127,7 +125,7 @@ def _surroundings(
     urls = (ping_url, workspace.store)
     return Surroundings(
         spec=spec,
-        facts=_facts(spec, zone),
+        facts=facts_of(spec, zone),
         zone=zone,
         tzdata=tzdata_version(),
         owner=identity.own_identity(keeper.pid, environ),
@@ -153,20 +151,6 @@ def _surroundings(
     )
 
 
-def _facts(spec: JobSpec, zone: str) -> JobFacts:
-    return JobFacts(
-        job=spec.job,
-        schedule=spec.schedule,
-        zone=zone,
-        key=spec.key,
-        timeout_s=spec.timeout_s,
-        grace_s=spec.grace_s,
-        max_late_s=spec.max_late_s,
-        look_back_s=spec.look_back_s,
-        redo=spec.redo,
-    )
-
-
 def _ping_url(spec: JobSpec, environ: Mapping[str, str], say: Say) -> Optional[str]:
     """The heartbeat's URL; one that cannot be read is said and done without (P7)."""
     if spec.ping is None:
@@ -176,27 +160,6 @@ def _ping_url(spec: JobSpec, environ: Mapping[str, str], say: Say) -> Optional[s
     except ConfigError as error:
         say(Event("ping_failed", "warning", {"job": spec.job}, f"{spec.job} runs without a heartbeat: {error}"))
         return None
-
-
-def _deliver(s: Surroundings) -> None:
-    """Bring in what earlier runs could not record: a success among it may be this very slot's (P2, P3)."""
-    if not s.spool.pending():
-        return
-    budget = Budget(DELIVER_S)
-    try:
-        s.store.call(lambda store: store.prepare(DELIVER_S), DELIVER_S)
-        done, aside = s.spool.deliver(
-            lambda report: s.store.call(lambda store: store.deliver(report, DELIVER_S), DELIVER_S),
-            DELIVER_MOST,
-            budget.left,
-        )
-    except StoreError:
-        return  # still down; the reports stay where they are and the claim will say it
-    if done:
-        s.say(Event("delivered", "info", {"job": s.spec.job, "reports": done}))
-    if aside:
-        text = f"{aside} spooled reports could not be delivered and were set aside as *.bad in {s.spool.directory}"
-        s.say(Event("set_aside", "warning", {"job": s.spec.job, "reports": aside}, text))
 
 
 # --- before the command ---

@@ -8,27 +8,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
-from cronguard.core.config import resolve_settings
 from cronguard.core.document import check_document, table_of
-from cronguard.core.model import Invocation, JobRow, RunRequest, RunRow, ScheduleText, Slot
+from cronguard.core.model import Invocation, JobRow, RunRow, ScheduleText
 from cronguard.core.names import did_you_mean
+from cronguard.core.overdue import is_paused
 from cronguard.core.records import instant_as_json, run_as_json
-from cronguard.core.schedule import parse_schedule
-from cronguard.errors import ConfigError, NotFound, ScheduleError
-from cronguard.system import clock, host
-from cronguard.workspace import Workspace, open_workspace
+from cronguard.core.standing import JobStatus, standing_of
+from cronguard.errors import ConfigError, NotFound
+from cronguard.system import clock
+from cronguard.workspace import open_workspace, planned_jobs
 
 WITHIN_S = 10.0
-Due = Tuple[Optional[ScheduleText], str]  # schedule and zone
-
-
-class JobStatus(NamedTuple):
-    """`state`: running, paused, ok, failed, timeout, aborted, lost, skipped or never_ran."""
-
-    job: str
-    state: str
-    row: Optional[JobRow]
-    next_due: Optional[Slot]
 
 
 class Status(NamedTuple):
@@ -36,6 +26,14 @@ class Status(NamedTuple):
 
     jobs: Tuple[JobStatus, ...]
     now_utc: datetime
+
+
+class Progress(NamedTuple):
+    """`share` of the usual duration, above 1 when it takes longer; None while nothing is known to be usual."""
+
+    elapsed_s: float
+    usual_s: Optional[float]
+    share: Optional[float]
 
 
 def status(names: Sequence[str], invocation: Invocation) -> Status:
@@ -55,70 +53,48 @@ def status(names: Sequence[str], invocation: Invocation) -> Status:
             raise NotFound(f"no such job: {name}: it never ran and no config file has it{did_you_mean(name, known)}")
     now_utc = clock.now_utc(invocation.environ)
     chosen = list(dict.fromkeys(names)) or known
-    planned = _planned(workspace, invocation, [name for name in chosen if name not in rows])
-    return Status(tuple(_status_of(name, rows.get(name), planned.get(name), now_utc) for name in chosen), now_utc)
+    planned = planned_jobs(workspace, [name for name in chosen if name not in rows], invocation.environ)
+    return Status(tuple(standing_of(name, rows.get(name), planned.get(name), now_utc) for name in chosen), now_utc)
 
 
 def as_json(result: Status) -> Dict[str, object]:
     """The JSON of `status`, version 1: keys are only ever added."""
-    return {"version": 1, "now": instant_as_json(result.now_utc), "jobs": [_job_as_json(job) for job in result.jobs]}
+    jobs = [_job_as_json(job, result.now_utc) for job in result.jobs]
+    return {"version": 1, "now": instant_as_json(result.now_utc), "jobs": jobs}
 
 
-def _planned(workspace: Workspace, invocation: Invocation, names: Sequence[str]) -> Dict[str, Due]:
-    """Schedule and zone by the config file, for jobs that have never run."""
-    found: Dict[str, Due] = {}
-    for name in names:
-        request = RunRequest(name, (), {})
-        spec = resolve_settings(request, workspace.document, workspace.file_name, invocation.environ).spec
-        found[name] = (spec.schedule, spec.timezone or host.host_zone() or "")
-    return found
-
-
-def _status_of(name: str, row: Optional[JobRow], planned: Optional[Due], now_utc: datetime) -> JobStatus:
-    if row is not None:
-        return JobStatus(name, _state_of(row), row, _next_due((row.facts.schedule, row.facts.zone), now_utc))
-    return JobStatus(name, "never_ran", None, None if planned is None else _next_due(planned, now_utc))
-
-
-def _state_of(row: JobRow) -> str:
-    if row.running is not None:
-        return "running"
-    if row.paused_since_utc is not None:
-        return "paused"
-    if row.last_run is None:
-        return "skipped" if row.skips_in_row else "never_ran"
-    return "ok" if row.last_run.status == "success" else row.last_run.status
-
-
-def _next_due(due: Due, now_utc: datetime) -> Optional[Slot]:
-    """The next slot; None without a schedule, or if this host cannot tell it."""
-    text, zone = due
-    if text is None:
+def progress_of(row: JobRow, now_utc: datetime) -> Optional[Progress]:
+    """How far the running run is; None when nothing runs. Another host's clock may be ahead: never less than 0."""
+    if row.running is None:
         return None
-    try:
-        schedule = parse_schedule(text, zone)
-    except ScheduleError:  # stored by a newer cronguard, or a host with other zones
-        return None
-    return next((slot for slot in schedule.slots_from(now_utc) if slot.at_utc > now_utc), None)
+    elapsed_s = max(0.0, (now_utc - row.running.started_at_utc).total_seconds())
+    usual_s = row.usual_duration_s
+    return Progress(elapsed_s, usual_s, elapsed_s / usual_s if usual_s else None)
 
 
-def _job_as_json(job: JobStatus) -> Dict[str, object]:
+def _job_as_json(job: JobStatus, now_utc: datetime) -> Dict[str, object]:
     fields: Dict[str, object] = {"job": job.job, "state": job.state}
     fields["next_due"] = instant_as_json(job.next_due.at_utc) if job.next_due else None
     row = job.row
     fields.update(
         schedule=_schedule_as_json(row.facts.schedule) if row else None,
+        key=row.facts.key if row else None,
         zone=row.facts.zone if row else None,
         first_seen=instant_as_json(row.first_seen_utc) if row else None,
         last_success=instant_as_json(row.last_success_utc) if row else None,
         last_success_key=row.last_success_key if row else None,
         last_run=_run_or_none(row.last_run) if row else None,
         running=_run_or_none(row.running) if row else None,
+        running_lease=instant_as_json(row.running_lease_utc) if row else None,
+        progress=_progress_as_json(row, now_utc) if row else None,
         usual_duration_s=row.usual_duration_s if row else None,
         failures_in_row=row.failures_in_row if row else 0,
         skips_in_row=row.skips_in_row if row else 0,
+        last_skip_reason=row.last_skip_reason if row else None,
+        last_skip_holder=row.last_skip_holder if row else None,
         strip=row.strip if row else "",
-        paused=_pause_as_json(row) if row else None,
+        paused=_pause_as_json(row, now_utc) if row else None,
+        pruned_before=instant_as_json(row.pruned_before_utc) if row else None,
     )
     return fields
 
@@ -131,8 +107,13 @@ def _run_or_none(row: Optional[RunRow]) -> Optional[Dict[str, object]]:
     return run_as_json(row) if row else None
 
 
-def _pause_as_json(row: JobRow) -> Optional[Dict[str, object]]:
-    if row.paused_since_utc is None:
+def _progress_as_json(row: JobRow, now_utc: datetime) -> Optional[Dict[str, object]]:
+    progress = progress_of(row, now_utc)
+    return None if progress is None else dict(progress._asdict())
+
+
+def _pause_as_json(row: JobRow, now_utc: datetime) -> Optional[Dict[str, object]]:
+    if not is_paused(row, now_utc):
         return None
     return {
         "since": instant_as_json(row.paused_since_utc),

@@ -12,8 +12,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from cronguard.core import names
 from cronguard.core.document import Table, check_document, reason_against_text, table_of, text_of
 from cronguard.core.masking import mask_endpoint, mask_url
-from cronguard.core.model import JobSpec, RunRequest, ScheduleText
-from cronguard.core.settings import BY_NAME, RIVALS, SETTINGS, Setting, rivals_of
+from cronguard.core.model import Alerts, JobSpec, RunRequest, ScheduleText
+from cronguard.core.settings import ALERTS, BY_NAME, RIVALS, SETTINGS, Setting, rivals_of
 from cronguard.errors import ConfigError, ScheduleError
 
 STORE_VARIABLE = "CRONGUARD_STORE"
@@ -99,7 +99,7 @@ def resolve_settings(request: RunRequest, document: Table, file_name: str, envir
         problems.insert(0, f"JOB: {name_problem}")
     if problems:
         raise ConfigError(problems)
-    choices = {setting.name: _choose(setting, sources) for setting in SETTINGS}
+    choices = {setting.name: _choose(setting, sources) for setting in (*SETTINGS, *ALERTS)}
     spec = _spec(request, document, choices)
     table = table_of(document, "jobs", request.job)
     problems = [
@@ -212,7 +212,15 @@ def _spec(request: RunRequest, document: Table, choices: Choices) -> JobSpec:
         on_store_error=found["on_store_error"],
         skip_exit_code=found["skip_exit_code"],
         env={**_strings(defaults.get("env")), **_strings(table.get("env"))},
+        alerts=overruled(Alerts(), found),
     )
+
+
+def overruled(alerts: Alerts, values: Mapping[str, Any]) -> Alerts:
+    """Alert settings with some of them, by name and parsed, put in their place."""
+    fields = {"allow_late": "late_s", "allow_long": "long_s", "max_age": "max_age_s"}
+    names_ = [setting.name for setting in ALERTS if setting.name in values]
+    return alerts._replace(**{fields.get(name, name): values[name] for name in names_})
 
 
 def _strings(table: object) -> Dict[str, str]:

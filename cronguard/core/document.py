@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from cronguard.core import names, values
+from cronguard.core import names
 from cronguard.core.masking import MASK, mask_text
-from cronguard.core.settings import BY_NAME, COMMAND_LINE_ONLY, EXTRAS, RIVALS, Setting
+from cronguard.core.settings import BY_NAME, COMMAND_LINE_ONLY, EXTRAS, NOTIFY, RIVALS, Setting
+from cronguard.core.values import is_reference
 
 _WANTED = {
     "text": "a string",
     "duration": "a string such as \"5m\", or whole seconds",
     "size": "a string such as \"64k\", or bytes",
     "number": "a whole number",
+    "factor": "a number",
     "flag": "true or false",
 }
-_NUMERIC = ("duration", "size", "number")
+_NUMERIC = ("duration", "size", "number", "factor")
 Table = Mapping[str, object]
 
 
@@ -31,13 +33,15 @@ def check_document(document: Table, file_name: str) -> Tuple[str, ...]:
 
 def text_of(setting: Setting, raw: object) -> str:
     """A raw value as the user would type it; ValueError for a type that the setting does not take."""
-    if isinstance(raw, str) and setting.kind not in ("number", "flag"):
+    if isinstance(raw, str) and setting.kind not in ("number", "factor", "flag"):
         return raw
     if isinstance(raw, bool):
         if setting.kind == "flag":
             return "true" if raw else "false"
     elif isinstance(raw, int) and setting.kind in _NUMERIC:
         return str(raw)
+    elif isinstance(raw, float) and setting.kind == "factor":
+        return repr(raw)
     raise ValueError(f"{type_name(raw)}, not {_WANTED[setting.kind]}")
 
 
@@ -124,7 +128,7 @@ def reason_against_text(setting: Setting, text: str) -> Optional[str]:
     try:
         setting.parse(text)
     except ValueError as error:
-        return f"{names.shown(mask_text(text) if not setting.secret or values.is_reference(text) else MASK)}: {error}"
+        return f"{names.shown(mask_text(text) if not setting.secret or is_reference(text) else MASK)}: {error}"
     return None
 
 
@@ -163,17 +167,18 @@ _EXTRA_CHECKS: Dict[str, Callable[[object], Optional[str]]] = {
 }
 
 
+def _check_urls(raw: object) -> Optional[str]:
+    urls: List[object] = raw if isinstance(raw, list) else [None]
+    return None if all(isinstance(url, str) and url for url in urls) else "not a list of strings"
+
+
 def _check_notify(table: Table) -> Iterator[str]:
-    remind = Setting("remind", "duration", values.duration(1), "24h", "DUR", "")
     for name, raw in table.items():
-        reason: Optional[str] = None
         if name == "urls":
-            urls: List[object] = raw if isinstance(raw, list) else [None]
-            if not all(isinstance(url, str) and url for url in urls):
-                reason = "not a list of strings"
-        elif name == "remind":
-            reason = reason_against(remind, raw)
+            reason = _check_urls(raw)
+        elif name in NOTIFY:
+            reason = reason_against(NOTIFY[name], raw)
         else:
-            reason = f"unknown setting{names.did_you_mean(name, ('urls', 'remind'))}"
+            reason = f"unknown setting{names.did_you_mean(name, ('urls', *NOTIFY))}"
         if reason is not None:
             yield f"[notify] {name}: {reason}"

@@ -50,6 +50,14 @@ def format_duration(seconds: float) -> str:
     return "".join(parts)
 
 
+def in_hours(seconds: float) -> str:
+    """How long ago, as people say it: `45s`, `20m`, `25h`, `4d`; whole units, rounded down."""
+    for unit, factor, most in (("s", 1, 90), ("m", 60, 5400), ("h", 3600, 259200)):
+        if seconds < most:
+            return f"{max(0, int(seconds // factor))}{unit}"
+    return f"{int(seconds // 86400)}d"
+
+
 def parse_size(text: str) -> int:
     """Bytes of a text such as `500`, `64k`, `10M`, `1g` (powers of 1024). ValueError with the reason otherwise."""
     digits = text.rstrip("kKmMgG")

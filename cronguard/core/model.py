@@ -66,6 +66,18 @@ class Invocation(NamedTuple):
     environ: Mapping[str, str]
 
 
+class Alerts(NamedTuple):
+    """When a job's silence or trouble is worth an alert. Stored with the job, so that any host can `check` it."""
+
+    slots: str = "latest"  # latest: a later success excuses a missed slot; each: every slot must have its own
+    late_s: float = 900.0  # how long after a slot it may still have neither success nor a run under way
+    long_s: Optional[float] = None  # how long a run may take; None: its limit, else slow_factor times the usual
+    max_age_s: Optional[float] = None  # without a schedule: age of the last success; None: twice the usual interval
+    max_failures: int = 3
+    max_skips: int = 5
+    slow_factor: float = 3.0
+
+
 class JobSpec(NamedTuple):
     """Everything that decides how one job runs, resolved from all sources and valid."""
 
@@ -102,6 +114,7 @@ class JobSpec(NamedTuple):
     on_store_error: str  # fail run
     skip_exit_code: int
     env: Mapping[str, str]
+    alerts: Alerts = Alerts()
 
 
 class Owner(NamedTuple):
@@ -147,6 +160,8 @@ class JobFacts(NamedTuple):
     max_late_s: Optional[float]
     look_back_s: float
     redo: str
+    alerts: Alerts = Alerts()
+    limit_s: Optional[float] = None  # longest a whole run may take: attempts, graces and pauses; None: no limit
 
 
 class ClaimRequest(NamedTuple):
@@ -173,6 +188,7 @@ class ClaimRequest(NamedTuple):
     release: Optional[str]
     now_utc: datetime
     lateness_s: Optional[float]
+    named: bool = False  # the run key is the text of `--run-key`: nobody can tell when it will be asked for again
 
 
 class Holder(NamedTuple):
@@ -194,6 +210,7 @@ class Sight(NamedTuple):
     orphans: Tuple[int, ...]  # non-empty: the holder is dead, these processes of it are not
     claims: int  # claims made so far for (job, run_key)
     known: bool  # the job has run or been skipped before
+    pruned: bool = False  # rows of that slot's time are gone; only a claim can tell
 
 
 class Claimed(NamedTuple):
@@ -233,7 +250,13 @@ class Paused(NamedTuple):
     reason: str
 
 
-ClaimAnswer = Union[Claimed, Held, Done, Used, Paused]
+class Pruned(NamedTuple):
+    """The slot lies before the job's pruning watermark: whether it was done is no longer known."""
+
+    before_utc: datetime
+
+
+ClaimAnswer = Union[Claimed, Held, Done, Used, Paused, Pruned]
 
 
 class Process(NamedTuple):
@@ -247,7 +270,7 @@ class Exit(NamedTuple):
     """Raw facts of one attempt, as the keeper and the output pump saw them; no judgement.
 
     Exactly one of `exit_code`, `signal`, `start_error` tells how it ended; all None: nobody saw the end (success needs
-    proof). `stopped_by`: None, `timeout`, `signal` (see `stop_signal`), `lease`, `keeper_lost`.
+    proof). `stopped_by`: None, `timeout`, `signal` (see `stop_signal`), `lease`, `cancelled`, `keeper_lost`.
     """
 
     exit_code: Optional[int]
@@ -390,6 +413,13 @@ class RunRow(NamedTuple):
     late_finished_at_utc: Optional[datetime]
 
 
+class Success(NamedTuple):
+    """A past success, for what is usual."""
+
+    finished_at_utc: datetime
+    duration_s: float
+
+
 class JobRow(NamedTuple):
     """A job's summary, kept up to date by claim, finish and skip so that nobody scans history for it."""
 
@@ -406,6 +436,47 @@ class JobRow(NamedTuple):
     failures_in_row: int
     skips_in_row: int
     strip: str  # outcomes of the latest 20 runs, newest last, a letter each: s f t a l
+    since_utc: Optional[datetime] = None  # the present schedule and zone are known since, the job not paused since
+    last_success_slot_utc: Optional[datetime] = None
+    successes: Tuple[Success, ...] = ()  # the latest 21, oldest first
+    running_lease_utc: Optional[datetime] = None  # until when the running row's claim is good, by the store's clock
+    last_skip_reason: Optional[str] = None
+    last_skip_holder: Optional[str] = None
+    pruned_before_utc: Optional[datetime] = None  # slots before that are refused unless forced: their rows are gone
+
+
+class Finding(NamedTuple):
+    """Something wrong with a job, by what is stored alone. `kind`: missed never_ran stuck lost failing slow skipping
+    nothing_to_check; `state`: warning or critical; `check_first`: what to look at, most likely cause first."""
+
+    job: str
+    kind: str
+    state: str
+    summary: str
+    since_utc: datetime
+    check_first: Tuple[str, ...]
+
+
+class Incident(NamedTuple):
+    """A finding that was seen and is remembered, once for all hosts that check."""
+
+    incident_id: str
+    job: str
+    kind: str
+    state: str
+    summary: str
+    check_first: Tuple[str, ...]
+    since_utc: datetime
+    opened_at_utc: datetime
+    told_at_utc: Optional[datetime]  # when a notice of it was last delivered
+    closed_at_utc: Optional[datetime]
+
+
+class Notice(NamedTuple):
+    """What this caller is to tell people: `what` is opened, reminder or recovered. Nobody else will, for a minute."""
+
+    what: str
+    incident: Incident
 
 
 class Lease:
@@ -418,8 +489,8 @@ class Lease:
         """Readable when `news` has something."""
         raise NotImplementedError
 
-    def news(self) -> List[Optional[float]]:
-        """Boot-time seconds at which the now acknowledged renewals were sent; None: the lock is lost."""
+    def news(self) -> List[Union[float, str]]:
+        """Boot-time seconds at which the now acknowledged renewals were sent; `lost`: the lock is, or `cancelled`."""
         raise NotImplementedError
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Iterable, List, Optional
 
+from cronguard.errors import NotFound
+
 _FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _NEXT = _FIRST | frozenset("._-")
 _LONGEST = 100
@@ -49,3 +51,12 @@ def did_you_mean(text: str, known: Iterable[str]) -> str:
     """`; did you mean timeout?` or nothing, to be put behind a message."""
     found = nearest(text, known)
     return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def no_such_job(text: str, known: Iterable[str]) -> NotFound:
+    """The error for a job that neither the store nor the config file has, with what may have been meant."""
+    return NotFound(f"no such job: {_named(text)}: it never ran and no config file has it{did_you_mean(text, known)}")
+
+
+def _named(text: str) -> str:
+    return text if check_job_name(text) is None else shown(text)

@@ -61,6 +61,10 @@ def _stopped(exit_: Exit, timeout_s: Optional[float]) -> Outcome:
         number = exit_.stop_signal or signals.SIGTERM
         message = f"cronguard got {signal_name(number)} and stopped the command{_how(exit_)}"
         return Outcome("aborted", None, exit_.exit_code, exit_.signal, exitcodes.for_signal(number), message)
+    if exit_.stopped_by == "cancelled":
+        message = f"cancelled: the command was stopped{_how(exit_)}"
+        code = exitcodes.for_signal(signals.SIGTERM)
+        return Outcome("aborted", "cancelled", exit_.exit_code, exit_.signal, code, message)
     number = exit_.signal or (signals.SIGTERM if exit_.stopped_by == "lease" else signals.SIGKILL)
     if exit_.stopped_by == "lease":
         message = f"the lease could not be renewed, the command was stopped before it ended{_how(exit_)}"

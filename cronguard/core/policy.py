@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Optional, Tuple, Union
 
 from cronguard.core.durations import format_duration
-from cronguard.core.model import ClaimAnswer, Done, Held, Holder, JobSpec, Paused, Sight, Used
+from cronguard.core.model import ClaimAnswer, Done, Held, Holder, JobSpec, Paused, Pruned, Sight, Used
 from cronguard.core.names import short_id
 
 
@@ -57,7 +57,7 @@ def decide(question: Question, sight: Sight) -> Decision:
     if sight.done_run is not None and not force:
         return SkipIt("already_done", f"done by run {short_id(sight.done_run)}", done_run=sight.done_run)
     if sight.paused is not None:
-        return SkipIt("paused", sight.paused)
+        return SkipIt("paused", f"it is paused: {sight.paused}" if sight.paused else "it is paused")
     if sight.holder is not None:
         return _conflict(question, sight.holder, sight.orphans)
     if force:
@@ -65,6 +65,9 @@ def decide(question: Question, sight: Sight) -> Decision:
     if _is_too_late(question):
         age, limit = format_duration(question.lateness_s or 0), format_duration(spec.max_late_s or 0)
         return SkipIt("too_late", f"the slot is {age} old and --max-late is {limit}")
+    if sight.pruned:
+        what = "whether the slot was done is no longer known: rows of that time were pruned; --force runs it"
+        return SkipIt("attempts_used", what)
     if spec.redo == "never" and sight.claims > 0:
         return SkipIt("attempts_used", "the slot was tried before and --redo is never")
     return Go()
@@ -87,6 +90,8 @@ def sight_of(answer: ClaimAnswer) -> Sight:
         return NOTHING._replace(paused=answer.reason, known=True)
     if isinstance(answer, Used):
         return NOTHING._replace(claims=1, known=True)
+    if isinstance(answer, Pruned):
+        return NOTHING._replace(pruned=True, known=True)
     raise TypeError(f"not a refusal: {answer!r}")
 
 

@@ -14,7 +14,7 @@ from cronguard.core.values import Parser
 
 
 class Setting(NamedTuple):
-    """`name` as in TOML; `kind` is `text`, `duration`, `size`, `number` or `flag` and says which TOML types it takes;
+    """`name` as in TOML; `kind` is `text`, `duration`, `size`, `number`, `factor` or `flag`: which TOML types it takes;
     `default` as the user would write it, None if there is no value to fall back on and `absent` describes what happens
     then; `environment` a variable's name; `secret`: masked when shown."""
 
@@ -54,6 +54,7 @@ def _flag(name: str, help_: str) -> Setting:
 
 
 _ANY_DURATION = values.duration()
+_COUNT = values.whole_number(1, 1_000_000)
 _KEYS = ("slot", "day", "hour", "week", "month", "none")
 
 SETTINGS: Tuple[Setting, ...] = (
@@ -124,16 +125,60 @@ SETTINGS: Tuple[Setting, ...] = (
     ),
 )
 
+# When silence or trouble is worth an alert. Settings of a job like the others, but options of `check` and not of `run`.
+ALERTS: Tuple[Setting, ...] = (
+    _choice("slots", ("latest", "each"), "does a later success excuse a missed slot, or must each slot have its own"),
+    _duration("allow_late", _ANY_DURATION, "15m", "how long after a slot it may still have no success or running run"),
+    Setting(
+        "allow_long",
+        "duration",
+        values.none_or(values.duration(1)),
+        None,
+        "DUR",
+        "how long a run may take",
+        absent="its timeouts, graces and pauses",
+    ),
+    Setting(
+        "max_age",
+        "duration",
+        values.none_or(values.duration(1)),
+        None,
+        "DUR",
+        "how old the last success may be",
+        absent="without a schedule twice the usual interval",
+    ),
+    Setting("max_failures", "number", _COUNT, "3", "N", "so many failures in a row are too many"),
+    Setting("max_skips", "number", _COUNT, "5", "N", "so many skips in a row are too many"),
+    Setting("slow_factor", "factor", values.factor, "3", "X", "a run is slow beyond so many times the usual duration"),
+)
+
 # Of these only one can be meant: a source that sets one overrules the others in lesser sources.
 RIVALS: Tuple[Tuple[str, ...], ...] = (("cron", "calendar", "every"), ("key", "run_key"))
 
 # What a table of the file may hold besides settings: name to what must stand there.
 EXTRAS: Dict[str, str] = {"store": "text", "command": "a list of strings", "env": "a table of strings"}
 
+# Of [notify], beside `urls`.
+NOTIFY: Dict[str, Setting] = {
+    setting.name: setting
+    for setting in (
+        _duration("remind", values.duration(1), "24h", "how often people are reminded of what is still wrong"),
+        Setting(
+            "ping",
+            "text",
+            values.none_or(values.endpoint),
+            None,
+            "URL",
+            "heartbeat of check itself, sent when it got to its end, whatever it found",
+            secret=True,
+        ),
+    )
+}
+
 # Options of `run` that a file or variable must never switch on for good.
 COMMAND_LINE_ONLY = ("force", "dry_run", "config", "log_format", "state_dir")
 
-BY_NAME: Dict[str, Setting] = {setting.name: setting for setting in SETTINGS}
+BY_NAME: Dict[str, Setting] = {setting.name: setting for setting in (*SETTINGS, *ALERTS)}
 
 
 def rivals_of(name: str) -> Tuple[str, ...]:

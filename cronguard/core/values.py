@@ -107,6 +107,16 @@ def whole_number(at_least: int, at_most: int) -> Callable[[str], int]:
     return parse
 
 
+def factor(text: str) -> float:
+    """A plain decimal number, more than 1 and at most 1000."""
+    whole, _, fraction = text.partition(".")
+    if (whole + fraction).isascii() and whole.isdigit() and (not fraction or fraction.isdigit()) and len(text) < 10:
+        number = float(text)
+        if 1 < number <= 1000:
+            return number
+    raise ValueError("not a number of more than 1 and at most 1000")
+
+
 def lock_name(text: str) -> str:
     if names.check_lock_name(text) is not None:
         raise ValueError(f"not a lock name; use {names.NAME_RULE}")

@@ -48,6 +48,7 @@ def request_for(s: Surroundings, place: Place, run_id: str) -> ClaimRequest:
         release=s.spec.release,
         now_utc=place.at_utc,
         lateness_s=lateness,
+        named=s.spec.run_key is not None,
     )
 
 

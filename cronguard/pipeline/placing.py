@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Optional
 
-from cronguard.core.model import Event, JobSpec, Say
+from cronguard.core.model import Event, JobFacts, JobSpec, Say
 from cronguard.core.runkey import key_for
 from cronguard.core.schedule import parse_schedule
 from cronguard.core.zones import load_zone
@@ -40,6 +41,31 @@ def _unneeded_zone(spec: JobSpec, why: str, say: Say) -> str:
     text = f"{spec.job} has no schedule and no zone, CRONGUARD_DAY is that of UTC: {why}"
     say(Event("no_zone", "info", {"job": spec.job, "zone": "UTC"}, text))
     return "UTC"
+
+
+def facts_of(spec: JobSpec, zone: str) -> JobFacts:
+    """What the store is to remember of the job."""
+    return JobFacts(
+        job=spec.job,
+        schedule=spec.schedule,
+        zone=zone,
+        key=spec.key,
+        timeout_s=spec.timeout_s,
+        grace_s=spec.grace_s,
+        max_late_s=spec.max_late_s,
+        look_back_s=spec.look_back_s,
+        redo=spec.redo,
+        alerts=spec.alerts,
+        limit_s=_limit_s(spec),
+    )
+
+
+def _limit_s(spec: JobSpec) -> Optional[float]:
+    """The longest that a whole run may take: every attempt to its limit and killed, and the doubling pauses between."""
+    if spec.timeout_s is None:
+        return None
+    pauses_s = spec.retry_delay_s * (2.0**spec.retries - 1)
+    return (spec.retries + 1) * (spec.timeout_s + spec.grace_s) + pauses_s
 
 
 def place_at(spec: JobSpec, zone: str, now: datetime) -> Place:

@@ -17,6 +17,7 @@ from cronguard.pipeline.passage import Passage, Place, Surroundings
 from cronguard.pipeline.recording import NOTE_S, finish_of, record, record_skip
 from cronguard.pipeline.running import attempts
 from cronguard.pipeline.telling import say_claimed, say_finished
+from cronguard.pipeline.tidying import tidy
 from cronguard.system.clock import boot_s
 from cronguard.system.identity import forget_session, new_run_id
 from cronguard.system.pinger import Ping, Pinger
@@ -28,10 +29,12 @@ def run_slot(s: Surroundings, place: Place) -> Passage:
     """Take the slot through. StoreDown when the store is down at the start and the job may not run without it."""
     request = request_for(s, place, new_run_id())
     try:
-        return _claimed_or_not(s, request)
+        passage = _claimed_or_not(s, request)
     finally:
         if s.host_lock is not None:
             s.host_lock.release()
+    tidy(s)
+    return passage
 
 
 def _claimed_or_not(s: Surroundings, request: ClaimRequest) -> Passage:

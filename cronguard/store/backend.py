@@ -13,16 +13,20 @@ from cronguard.core.model import (
     ClaimAnswer,
     Claimed,
     ClaimRequest,
+    Finding,
     Finish,
+    Incident,
+    JobFacts,
     JobRow,
     Judge,
+    Notice,
     Report,
     RunRow,
     Sight,
     Skip,
 )
 from cronguard.errors import StoreDown
-from cronguard.store import claiming, finishing, rows, summaries
+from cronguard.store import claiming, finishing, incidents, orders, pruning, rows, summaries
 from cronguard.store.dialect import Collision, Dialect, Result, Session, Statement
 from cronguard.store.waiting import Deadline, Pauses, boot_time_s
 
@@ -61,6 +65,10 @@ class SqlStore:
         """Statements that open a claim's transaction."""
         return []
 
+    def _before_sync(self) -> List[Statement]:
+        """Statements that let one check at a time at the incidents."""
+        return []
+
     def _take(
         self, request: ClaimRequest, view: claiming.View, verdicts: claiming.Verdicts, deadline: Deadline
     ) -> Optional[ClaimAnswer]:
@@ -90,9 +98,12 @@ class SqlStore:
             if not pauses.take() or deadline.over:
                 return self._claim_unsettled(request)
 
-    def renew(self, claim: Claimed, lease_s: float, within_s: float) -> bool:
-        extend = self._extend_statement(claim.run_id, claim.fence, lease_s)
-        return self._transact(lambda session: session.run([extend], last=True)[0].changed == 1, Deadline(within_s))
+    def renew(self, claim: Claimed, lease_s: float, within_s: float) -> str:
+        renewal = orders.renewal(claim.lock, claim.run_id, claim.fence, lease_s, self.dialect.lease_end)
+        extended, mark = self._transact(lambda session: session.run(renewal, last=True), Deadline(within_s))
+        if extended.changed != 1:
+            return "lost"
+        return "cancelled" if mark.rows[0][0] else "ours"
 
     def finish(self, claim: Claimed, finish: Finish, within_s: float) -> bool:
         def work(session: Session) -> bool:
@@ -102,7 +113,7 @@ class SqlStore:
 
     def note_pings(self, run_id: str, pings: str, within_s: float) -> None:
         note = Statement("UPDATE runs SET pings = ? WHERE run_id = ?", (rows.clean(pings), run_id))
-        self._transact(lambda session: session.run([note], last=True), Deadline(within_s))
+        self._changed(note, within_s)
 
     def record_skip(self, skip: Skip, within_s: float) -> None:
         self._transact(lambda session: finishing.record_skip(session, self.dialect, skip), Deadline(within_s))
@@ -137,7 +148,10 @@ class SqlStore:
 
     def jobs(self, names: Sequence[str], within_s: float) -> List[JobRow]:
         (result,) = self._read([summaries.select_statement(names)], Deadline(within_s))
-        return [summaries.job_row(values) for values in result.rows]
+        return [summaries.job_row(values, self.leased) for values in result.rows]
+
+    def remember(self, facts: JobFacts, now_utc: datetime, within_s: float) -> None:
+        self._changed(summaries.remembered(facts, now_utc), within_s)
 
     def undone(self, job: str, run_keys: Sequence[str], within_s: float) -> List[str]:
         chunks = [run_keys[start : start + KEYS_AT_ONCE] for start in range(0, len(run_keys), KEYS_AT_ONCE)]
@@ -152,6 +166,60 @@ class SqlStore:
         results = self._read(reads, Deadline(within_s)) if reads else []
         done = {values[0] for result in results for values in result.rows}
         return [run_key for run_key in run_keys if run_key not in done]
+
+    def runs_since(self, since_utc: datetime, limit: int, within_s: float) -> List[RunRow]:
+        read = Statement(
+            f"SELECT {rows.summary_columns('runs')} FROM runs WHERE started_at_utc >= ?"
+            " ORDER BY started_at_utc DESC, run_id DESC LIMIT ?",
+            (since_utc, limit),
+        )
+        (result,) = self._read([read], Deadline(within_s))
+        return [rows.run_row(values) for values in result.rows]
+
+    def pause(self, job: str, reason: str, until_utc: Optional[datetime], now_utc: datetime, within_s: float) -> bool:
+        return self._changed(orders.pause(job, reason, until_utc, now_utc), within_s)
+
+    def resume(self, job: str, now_utc: datetime, within_s: float) -> bool:
+        return self._changed(orders.resume(job, now_utc), within_s)
+
+    def request_cancel(self, job: str, within_s: float) -> Optional[RunRow]:
+        return self._transact(lambda session: orders.request_cancel(session, job), Deadline(within_s))
+
+    def prune(
+        self, job: str, before_utc: datetime, keep: int, keep_skips: int, limit: int, within_s: float
+    ) -> int:
+        deadline = Deadline(within_s)
+        gone = 0
+        while gone < limit and not deadline.over:
+            limits = pruning.Limits(before_utc, keep, keep_skips, min(pruning.STEP, limit - gone))
+            try:
+                went = self._prune_step(job, limits, deadline)
+            except StoreDown:
+                if gone:
+                    break  # the time was over within a step; those before it are done
+                raise
+            gone += went
+            if went < limits.most:
+                break
+        return gone
+
+    def sync_incidents(
+        self, jobs: Sequence[str], findings: Sequence[Finding], now_utc: datetime, remind_s: float, within_s: float
+    ) -> List[Notice]:
+        check = incidents.Sync(jobs, findings, now_utc, remind_s, incidents.new_teller())
+
+        def work(session: Session) -> List[Notice]:
+            session.run(self._before_sync())
+            return incidents.sync(session, check)
+
+        return self._transact(work, Deadline(within_s))
+
+    def settle_notice(self, notice: Notice, delivered: bool, now_utc: datetime, within_s: float) -> None:
+        self._changed(incidents.settle(notice, delivered, now_utc), within_s)
+
+    def incidents(self, within_s: float) -> List[Incident]:
+        (result,) = self._read([incidents.select_open()], Deadline(within_s))
+        return [incidents.incident_of(values) for values in result.rows]
 
     # How a claim goes.
 
@@ -196,16 +264,21 @@ class SqlStore:
     def _resume(self, session: Session, request: ClaimRequest, own: RunRow) -> Claimed:
         """An earlier try went through although its answer was lost: the claim is ours, extend it."""
         sent_at = boot_time_s()
-        (result,) = session.run([self._extend_statement(own.run_id, own.fence, request.lease_s)])
+        result, _ = session.run(
+            orders.renewal(own.lock, own.run_id, own.fence, request.lease_s, self.dialect.lease_end)
+        )
         if own.status != "running" or own.fence is None or own.claim_no is None or result.changed != 1:
             raise StoreDown(f"store: {self.name}: the claim of {own.job} ended before its outcome could be learnt")
         return Claimed(own.run_id, own.lock, own.fence, own.claim_no, sent_at, own.trigger)
 
-    def _extend_statement(self, run_id: str, fence: Optional[int], lease_s: float) -> Statement:
-        return Statement(
-            f"UPDATE locks SET lease_until = {self.dialect.lease_end} WHERE owner_run = ? AND fence = ?",
-            (lease_s, run_id, fence),
-        )
+    # Smaller steps.
+
+    def _changed(self, statement: Statement, within_s: float) -> bool:
+        """One statement as a transaction; whether it found a row to change."""
+        return self._transact(lambda session: session.run([statement], last=True)[0].changed > 0, Deadline(within_s))
+
+    def _prune_step(self, job: str, limits: pruning.Limits, deadline: Deadline) -> int:
+        return self._transact(lambda session: pruning.prune(session, self.dialect, job, limits), deadline)
 
     # Reading.
 

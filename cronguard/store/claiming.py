@@ -6,7 +6,8 @@ the lock. Decides by what the rows say, never by whether a lock call was refused
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, NamedTuple, Optional, Tuple, Union
+from datetime import datetime
+from typing import List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from cronguard.core.model import (
     ClaimRequest,
@@ -14,6 +15,7 @@ from cronguard.core.model import (
     Held,
     Judge,
     Paused,
+    Pruned,
     RunRow,
     Sight,
     Used,
@@ -25,6 +27,9 @@ from cronguard.store.dialect import Dialect, Result, Statement
 HELD = "held"
 ORPHANS = "orphans"
 GONE = "gone"
+
+# What makes a row of `locks` a free lock.
+FREE = "owner_run = NULL, owner_job = NULL, lease_until = NULL, cancel_requested = FALSE"
 
 
 class Standing(NamedTuple):
@@ -44,6 +49,7 @@ class View(NamedTuple):
     last_claim: Optional[str]  # the latest run that claimed the key
     claims: int
     own: Optional[RunRow]  # this very run, if an earlier try went through
+    pruned_before: Optional[datetime]
 
 
 class Opening(NamedTuple):
@@ -72,17 +78,14 @@ def lock_statements(request: ClaimRequest, dialect: Dialect) -> List[Statement]:
 
 
 def view_statements(job: str, lock: str, run_key: str, run_id: str, dialect: Dialect) -> List[Statement]:
-    """The reads behind a `View`. Unions of index look-ups: an OR would read the whole history (FR-67)."""
+    """The reads behind a `View`. Unions of index look-ups: an OR would read the whole history (FR-67).
+
+    The job's row comes last: a prune between two reads may take a success away, but then the watermark shows it.
+    """
     return [
         Statement(
-            "SELECT CASE WHEN paused_since_at IS NOT NULL"
-            f" AND (paused_until_at IS NULL OR paused_until_at > {dialect.now}) THEN paused_reason END"
-            " FROM jobs WHERE job = ?",
-            (job,),
-        ),
-        Statement(
             f"SELECT {rows.columns('r')}, l.lease_until > {dialect.now}"
-            " FROM runs r LEFT JOIN locks l ON l.owner_run = r.run_id WHERE r.run_id IN ("
+            " FROM runs r LEFT JOIN locks l ON l.lock = r.lock AND l.owner_run = r.run_id WHERE r.run_id IN ("
             "SELECT owner_run FROM locks WHERE lock = ? OR owner_job = ?"
             " UNION SELECT run_id FROM runs WHERE status = 'running' AND job = ?"
             " UNION SELECT run_id FROM runs WHERE status = 'running' AND lock = ?)",
@@ -99,12 +102,18 @@ def view_statements(job: str, lock: str, run_key: str, run_id: str, dialect: Dia
             (job, run_key),
         ),
         Statement(f"SELECT {rows.columns('r')} FROM runs r WHERE r.run_id = ?", (run_id,)),
+        Statement(
+            "SELECT CASE WHEN paused_since_at IS NOT NULL"
+            f" AND (paused_until_at IS NULL OR paused_until_at > {dialect.now}) THEN paused_reason END,"
+            " pruned_before_at FROM jobs WHERE job = ?",
+            (job,),
+        ),
     ]
 
 
 def view_of(results: List[Result]) -> View:
     """The `View` that those reads gave."""
-    jobs, standing, done, claims, own = (result.rows for result in results)
+    standing, done, claims, own, jobs = (result.rows for result in results)
     return View(
         known=bool(jobs),
         paused=jobs[0][0] if jobs else None,
@@ -113,6 +122,7 @@ def view_of(results: List[Result]) -> View:
         last_claim=claims[0][0] if claims else None,
         claims=int(claims[0][1]) if claims else 0,
         own=rows.run_row(own[0]) if own else None,
+        pruned_before=rows.instant(jobs[0][1]) if jobs else None,
     )
 
 
@@ -174,10 +184,15 @@ def decide(view: View, request: ClaimRequest, verdicts: Verdicts, leased: bool) 
     return Opening(tuple(others), done)
 
 
-def used_up(view: View, request: ClaimRequest) -> Optional[Used]:
-    """`--redo never`, and the key was claimed before."""
-    if request.redo == "never" and view.claims and not request.force:
+def used_up(view: View, request: ClaimRequest) -> Union[Used, Pruned, None]:
+    """`--redo never`, and the key was claimed before; or the slot is so old that it may have been done and pruned."""
+    if request.force:
+        return None
+    if request.redo == "never" and view.claims:
         return Used(str(view.last_claim))
+    slot, before = request.slot, view.pruned_before
+    if before is not None and slot is not None and request.keyed and not request.named and slot.at_utc <= before:
+        return Pruned(before)
     return None
 
 
@@ -198,7 +213,7 @@ def closing_statements(gone: Tuple[RunRow, ...], request: ClaimRequest, dialect:
     """Close the rows of dead runs as `lost` and free what they held, and what a run held that has no row any more."""
     statements = [
         Statement(
-            "UPDATE locks SET owner_run = NULL, owner_job = NULL, lease_until = NULL"
+            f"UPDATE locks SET {FREE}"
             f" WHERE lock = ? AND lease_until <= {dialect.now}"
             " AND NOT EXISTS (SELECT 1 FROM runs WHERE run_id = owner_run)",
             (request.lock,),
@@ -212,13 +227,12 @@ def closing_statements(gone: Tuple[RunRow, ...], request: ClaimRequest, dialect:
                     " WHERE run_id = ? AND status = 'running'",
                     (f"never finished; closed by run {request.run_id}", row.run_id),
                 ),
-                summaries.unsuccessful(row.job, row.run_id, "lost"),
+                summaries.unsuccessful(row._replace(status="lost")),
             ]
         statements.append(
             Statement(
-                "UPDATE locks SET owner_run = NULL, owner_job = NULL, lease_until = NULL"
-                " WHERE owner_run = ? AND fence = ?",
-                (row.run_id, row.fence),
+                f"UPDATE locks SET {FREE} WHERE lock = ? AND owner_run = ? AND fence = ?",
+                (row.lock, row.run_id, row.fence),
             )
         )
     return statements
@@ -232,7 +246,7 @@ def taking_statements(request: ClaimRequest, claim_no: int, forced: bool, dialec
     row = rows.claimed_row(request, claim_no, None, forced)
     job = request.facts.job
     return [
-        insert_run(row),
+        insert_run(row, rows.keyed_by(request)),
         Statement(
             f"UPDATE locks SET owner_run = ?, owner_job = ?, fence = {dialect.next_fence},"
             f" lease_until = {dialect.lease_end} WHERE lock = ? AND owner_run IS NULL",
@@ -242,13 +256,14 @@ def taking_statements(request: ClaimRequest, claim_no: int, forced: bool, dialec
             "UPDATE runs SET fence = (SELECT fence FROM locks WHERE lock = ?) WHERE run_id = ?",
             (request.lock, request.run_id),
         ),
-        summaries.remembered(request.facts, request.now_utc, request.trigger),
+        summaries.seen(request.facts, request.now_utc, request.trigger),
         summaries.claimed(job, request.run_id),
         Statement("SELECT fence FROM locks WHERE lock = ?", (request.lock,)),
     ]
 
 
-def insert_run(row: RunRow) -> Statement:
-    """The whole row."""
-    marks: Any = ", ".join("?" * len(rows.RUN_COLUMNS))
-    return Statement(f"INSERT INTO runs ({', '.join(rows.RUN_COLUMNS)}) VALUES ({marks})", rows.run_values(row))
+def insert_run(row: RunRow, keyed_by: str) -> Statement:
+    """The whole row. `keyed_by` is for prune alone, which must know what may be asked for again."""
+    names = (*rows.RUN_COLUMNS, "keyed_by")
+    marks = ", ".join("?" * len(names))
+    return Statement(f"INSERT INTO runs ({', '.join(names)}) VALUES ({marks})", (*rows.run_values(row), keyed_by))

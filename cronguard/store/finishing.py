@@ -10,7 +10,7 @@ from typing import List, NamedTuple, Optional
 
 from cronguard.core.model import Finish, Report, RunRow, Skip
 from cronguard.store import rows, summaries
-from cronguard.store.claiming import insert_run
+from cronguard.store.claiming import FREE, insert_run
 from cronguard.store.dialect import Dialect, Session, Statement
 
 _OUTCOME = (
@@ -24,7 +24,8 @@ class _Ledger(NamedTuple):
 
     row: Optional[RunRow]
     holds: bool  # the lock is this run's, under this fence
-    durations: str
+    cancelled: bool  # somebody has asked for its end
+    successes: str
 
 
 def finish(session: Session, dialect: Dialect, run_id: str, fence: Optional[int], end: Finish) -> bool:
@@ -34,10 +35,10 @@ def finish(session: Session, dialect: Dialect, run_id: str, fence: Optional[int]
     if row is None:
         return False
     if row.status == "running" and ledger.holds:
-        ended = rows.finished_row(row, end)
-        statements = [_write_outcome(ended), *_summary(ended, ledger.durations)]
+        ended = _with_reason(rows.finished_row(row, end), ledger.cancelled)
+        statements = [_write_outcome(ended), *_summary(ended, ledger.successes)]
         if not end.orphans:
-            statements.append(_free(run_id))
+            statements.append(_free(row))
         session.run(statements)
         return True
     if row.status not in ("running", "lost"):
@@ -56,19 +57,16 @@ def deliver(session: Session, dialect: Dialect, report: Report, forced: bool) ->
         return
     begun = rows.claimed_row(request, None, None, forced)._replace(unguarded=report.unguarded)
     row = rows.finished_row(begun, report.finish)
-    session.run([summaries.remembered(request.facts, request.now_utc, request.trigger)])
-    durations = _read_durations(session, dialect, row.job)
-    session.run([insert_run(row), *_summary(row, durations)])
+    session.run([summaries.introduced(request.facts, request.now_utc)])
+    successes = _read_successes(session, dialect, row.job)
+    session.run([insert_run(row, rows.keyed_by(request)), *_summary(row, successes)])
 
 
 def record_skip(session: Session, dialect: Dialect, skip: Skip) -> None:
-    """A row for an invocation that started nothing, or one more on the row before it.
-
-    A slot that is done already is no sign of trouble however often it is asked for: it leaves `skips_in_row` alone.
-    """
+    """A row for an invocation that started nothing, or one more on the row before it."""
     job = skip.facts.job
     _, latest = session.run([
-        summaries.remembered(skip.facts, skip.at_utc, skip.trigger),
+        summaries.seen(skip.facts, skip.at_utc, skip.trigger),
         Statement(
             "SELECT run_id, status, reason, holder FROM runs WHERE job = ?"
             " ORDER BY started_at_utc DESC, run_id DESC LIMIT 1",
@@ -84,22 +82,21 @@ def record_skip(session: Session, dialect: Dialect, skip: Skip) -> None:
             (skip.at_utc, rows.clean(skip.message), last[0]),
         )
     else:
-        write = insert_run(rows.skipped_row(skip))
-    statements = [write]
-    if skip.status != "skipped":
-        statements.append(summaries.unsuccessful(job, skip.run_id, skip.status))
-    elif skip.reason != "already_done":
-        statements.append(summaries.skipped(job))
-    session.run(statements)
+        write = insert_run(rows.skipped_row(skip), "none")
+    session.run([write, *summaries.skipped(skip)])
 
 
 def _read(session: Session, dialect: Dialect, run_id: str, fence: Optional[int]) -> _Ledger:
     """Lock in the order of every other transaction: locks, runs, jobs."""
     lock, run, job = session.run([
-        Statement(f"SELECT fence FROM locks WHERE owner_run = ? {dialect.for_update}", (run_id,)),
+        Statement(
+            "SELECT fence, cancel_requested FROM locks WHERE lock = (SELECT lock FROM runs WHERE run_id = ?)"
+            f" AND owner_run = ? {dialect.for_update}",
+            (run_id, run_id),
+        ),
         Statement(f"SELECT {rows.columns('runs')} FROM runs WHERE run_id = ? {dialect.for_update}", (run_id,)),
         Statement(
-            "SELECT success_durations FROM jobs WHERE job = (SELECT job FROM runs WHERE run_id = ?)"
+            "SELECT successes FROM jobs WHERE job = (SELECT job FROM runs WHERE run_id = ?)"
             f" {dialect.for_update}",
             (run_id,),
         ),
@@ -107,15 +104,19 @@ def _read(session: Session, dialect: Dialect, run_id: str, fence: Optional[int])
     return _Ledger(
         row=rows.run_row(run.rows[0]) if run.rows else None,
         holds=bool(lock.rows) and lock.rows[0][0] == fence,
-        durations=job.rows[0][0] if job.rows else "[]",
+        cancelled=bool(lock.rows) and bool(lock.rows[0][1]),
+        successes=job.rows[0][0] if job.rows else "[]",
     )
 
 
-def _read_durations(session: Session, dialect: Dialect, job: str) -> str:
-    (result,) = session.run([
-        Statement(f"SELECT success_durations FROM jobs WHERE job = ? {dialect.for_update}", (job,))
-    ])
+def _read_successes(session: Session, dialect: Dialect, job: str) -> str:
+    (result,) = session.run([Statement(f"SELECT successes FROM jobs WHERE job = ? {dialect.for_update}", (job,))])
     return str(result.rows[0][0])
+
+
+def _with_reason(row: RunRow, cancelled: bool) -> RunRow:
+    """However the run was brought to its end (the renewal's answer, a TERM), it was because somebody wanted it."""
+    return row._replace(reason="cancelled") if cancelled and row.status == "aborted" and row.reason is None else row
 
 
 def _write_outcome(row: RunRow) -> Statement:
@@ -126,16 +127,12 @@ def _write_outcome(row: RunRow) -> Statement:
     )
 
 
-def _summary(row: RunRow, durations: str) -> List[Statement]:
-    if row.status == "success":
-        return summaries.succeeded(row, rows.durations_with(durations, row.duration_s or 0.0))
-    return [summaries.unsuccessful(row.job, row.run_id, row.status)]
+def _summary(row: RunRow, successes: str) -> List[Statement]:
+    return summaries.succeeded(row, successes) if row.status == "success" else [summaries.unsuccessful(row)]
 
 
-def _free(run_id: str) -> Statement:
-    return Statement(
-        "UPDATE locks SET owner_run = NULL, owner_job = NULL, lease_until = NULL WHERE owner_run = ?", (run_id,)
-    )
+def _free(row: RunRow) -> Statement:
+    return Statement(f"UPDATE locks SET {FREE} WHERE lock = ? AND owner_run = ?", (row.lock, row.run_id))
 
 
 def _note_late(session: Session, ledger: _Ledger, end: Finish) -> None:
@@ -150,8 +147,7 @@ def _note_late(session: Session, ledger: _Ledger, end: Finish) -> None:
     ]
     if row.status == "lost" and end.outcome.status == "success" and not _held_since(session, row):
         proven = rows.finished_row(row, end)
-        durations = rows.durations_with(ledger.durations, end.duration_s)
-        statements += [_write_outcome(proven), *summaries.found_successful(proven, durations)]
+        statements += [_write_outcome(proven), *summaries.found_successful(proven, ledger.successes)]
     session.run(statements)
 
 

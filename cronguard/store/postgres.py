@@ -41,7 +41,7 @@ DIALECT = Dialect(
 
 # A claimer that is stopped in the middle must not be in the way of an owner's renewal for longer than this.
 FIRST_RUN = "run any job once as a role that may create a schema: that makes the tables"
-GRANTS = "grant this role usage of the schema and select, insert, update on its tables"
+GRANTS = "grant this role usage of the schema and select, insert, update, delete on its tables"
 # A server that nobody reaches for so long is down, however much time a caller would give a busy one.
 UNREACHABLE_S = 10.0
 LOCK_WAIT_MS = 2000
@@ -49,8 +49,9 @@ IDLE_MS = 2000
 TRANSACTION_MS = 5000
 TRANSACTION_TIMEOUT_SINCE = 170000
 
-# No lock name: those have no NUL.
+# No lock names: those have no NUL.
 _DDL_LOCK = "\0ddl"
+_INCIDENTS_LOCK = "\0incidents"
 
 
 class PostgresStore(SqlStore):
@@ -85,6 +86,9 @@ class PostgresStore(SqlStore):
     def _before_claim(self, request: ClaimRequest) -> List[Statement]:
         # A statement of its own: what is read in the same one would be older than the end of the waiting.
         return [Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, request.lock),))]
+
+    def _before_sync(self) -> List[Statement]:
+        return [Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, _INCIDENTS_LOCK),))]
 
     def _read(self, statements: Sequence[Statement], deadline: Deadline) -> List[Result]:
         try:

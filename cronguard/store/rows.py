@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
-from typing import Any, Iterable, Optional, Sequence, Tuple
+from typing import Any, Iterable, Optional, Sequence
 
 from cronguard.core.model import ClaimRequest, Finish, Holder, Owner, Process, RunRow, Skip
 from cronguard.store.dialect import Values
@@ -125,6 +125,13 @@ def claimed_row(request: ClaimRequest, claim_no: Optional[int], fence: Optional[
     )
 
 
+def keyed_by(request: ClaimRequest) -> str:
+    """What the run key was made of, for the row: `slot day hour week month`, `none`, or `text` for `--run-key`."""
+    if not request.keyed:
+        return "none"
+    return "text" if request.named else request.facts.key
+
+
 def trigger_of(request: ClaimRequest, claim_no: Optional[int]) -> str:
     """A schedule's second go at a key is a `retry`."""
     return "retry" if request.trigger == "schedule" and (claim_no or 1) > 1 else request.trigger
@@ -162,14 +169,3 @@ _NOTHING_YET: Any = {
     "errors": None, "message": "", "tail": "", "cut_bytes": 0, "leftovers": (), "orphans": (), "stdin_unread": False,
     "holder": None, "times": 1, "pings": "", "late_status": None, "late_exit_code": None, "late_finished_at_utc": None,
 }
-
-
-def durations_with(text: str, duration_s: float, most: int = 21) -> str:
-    """The JSON list of the latest successes' durations with one more."""
-    return json.dumps([*json.loads(text), round(duration_s, 3)][-most:])
-
-
-def median_of(text: str) -> Optional[float]:
-    """The median of such a list; the upper of two middle values."""
-    durations: Tuple[float, ...] = tuple(sorted(json.loads(text)))
-    return durations[len(durations) // 2] if durations else None

@@ -28,8 +28,10 @@ _VERSION_1 = (
         owner_run {text},
         owner_job {text},
         fence {big} NOT NULL DEFAULT 0,
-        lease_until {instant}
+        lease_until {instant},
+        cancel_requested {flag} NOT NULL DEFAULT FALSE
     )""",
+    """CREATE INDEX locks_by_job ON locks (owner_job) WHERE owner_job IS NOT NULL""",
     # `strip` is always 20 characters wide, oldest first, so that pushing one on is the same SQL everywhere.
     """CREATE TABLE jobs (
         job {text} NOT NULL PRIMARY KEY,
@@ -42,17 +44,24 @@ _VERSION_1 = (
         max_late_s {real},
         look_back_s {real} NOT NULL,
         redo {text} NOT NULL,
+        alerts {text} NOT NULL,
+        limit_s {real},
         first_seen_at {instant} NOT NULL,
+        since_at {instant} NOT NULL,
         paused_since_at {instant},
         paused_until_at {instant},
         paused_reason {text} NOT NULL DEFAULT '',
         last_success_at {instant},
         last_success_key {text},
+        last_success_slot_at {instant},
         last_run_id {text},
         running_run_id {text},
-        success_durations {text} NOT NULL DEFAULT '[]',
+        successes {text} NOT NULL DEFAULT '[]',
         failures_in_row {big} NOT NULL DEFAULT 0,
         skips_in_row {big} NOT NULL DEFAULT 0,
+        last_skip_reason {text},
+        last_skip_holder {text},
+        pruned_before_at {instant},
         strip {text} NOT NULL DEFAULT '                    '
     )""",
     """CREATE TABLE runs (
@@ -107,7 +116,8 @@ _VERSION_1 = (
         pings {text} NOT NULL,
         late_status {text},
         late_exit_code {big},
-        late_finished_at_utc {instant}
+        late_finished_at_utc {instant},
+        keyed_by {text} NOT NULL
     )""",
     """CREATE UNIQUE INDEX runs_one_per_key ON runs (job, run_key)
         WHERE status IN ('running', 'success') AND NOT forced""",
@@ -116,7 +126,12 @@ _VERSION_1 = (
     """CREATE UNIQUE INDEX runs_claims ON runs (job, run_key, claim_no) WHERE claim_no IS NOT NULL""",
     """CREATE INDEX runs_by_key ON runs (job, run_key)""",
     """CREATE INDEX runs_by_start ON runs (job, started_at_utc, run_id)""",
-    # The three below are filled by items, checkpoint and check; here so that those need no migration.
+    """CREATE INDEX runs_by_time ON runs (started_at_utc, run_id)""",
+    # For prune: runs and skips apart, and without the rows that are kept for ever, or it would walk over all of those.
+    """CREATE INDEX runs_prunable ON runs (job, started_at_utc)
+        WHERE status <> 'skipped' AND (keyed_by <> 'text' OR status <> 'success')""",
+    """CREATE INDEX runs_skips ON runs (job, started_at_utc) WHERE status = 'skipped'""",
+    # The two below are filled by items and checkpoint; here so that those need no migration.
     """CREATE TABLE items (
         job {text} NOT NULL,
         item_key {text} NOT NULL,
@@ -150,13 +165,18 @@ _VERSION_1 = (
         kind {text} NOT NULL,
         state {text} NOT NULL,
         summary {text} NOT NULL,
-        check_first {text} NOT NULL DEFAULT '',
+        check_first {text} NOT NULL,
+        since_at {instant} NOT NULL,
         opened_at {instant} NOT NULL,
-        notified_at {instant},
         closed_at {instant},
-        closed_notified_at {instant}
+        reopened {big} NOT NULL DEFAULT 0,
+        told_at {instant},
+        recovery_told_at {instant},
+        telling_until {instant},
+        teller {text}
     )""",
     """CREATE UNIQUE INDEX incidents_one_open ON incidents (job, kind) WHERE closed_at IS NULL""",
+    """CREATE INDEX incidents_by_end ON incidents (closed_at)""",
     """INSERT INTO meta (name, value) VALUES ('schema_version', '1')""",
 )
 

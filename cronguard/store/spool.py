@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Callable, Dict, List, Tuple, Type
 
 from cronguard.core.model import (
+    Alerts,
     ClaimRequest,
     Finish,
     JobFacts,
@@ -27,7 +28,7 @@ from cronguard.errors import StoreError
 
 _TYPES: Dict[str, Type[Any]] = {
     kind.__name__: kind
-    for kind in (ClaimRequest, Finish, JobFacts, Outcome, Owner, Process, Report, ScheduleText, Slot)
+    for kind in (Alerts, ClaimRequest, Finish, JobFacts, Outcome, Owner, Process, Report, ScheduleText, Slot)
 }
 
 

@@ -1,36 +1,82 @@
-"""The columns of `jobs` that spare status and check the history: one statement an event, in its transaction."""
+"""The columns of `jobs` that spare status and check the history: one statement an event, in its transaction.
+
+`failures_in_row` is the streak that alerts go by (FR-106): runs by hand neither lengthen nor end it, skips do not
+either, and a slot that failed counts once however often it is tried again. A success by schedule, retry or backfill
+ends it.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import List, Optional, Sequence
+import json
+from datetime import datetime, timedelta, timezone
+from typing import List, Optional, Sequence, Tuple
 
-from cronguard.core.model import JobFacts, JobRow, RunRow, ScheduleText
+from cronguard.core.model import Alerts, JobFacts, JobRow, RunRow, ScheduleText, Skip, Success
 from cronguard.store import rows
 from cronguard.store.dialect import Statement, Values
 
 _FACTS = (
     "schedule_kind", "schedule_text", "zone", "key", "timeout_s", "grace_s", "max_late_s", "look_back_s", "redo",
+    "alerts", "limit_s",
 )
 _STATE = (
-    "first_seen_at", "paused_since_at", "paused_until_at", "paused_reason", "last_success_at", "last_success_key",
-    "success_durations", "failures_in_row", "skips_in_row", "strip",
+    "first_seen_at", "since_at", "paused_since_at", "paused_until_at", "paused_reason", "last_success_at",
+    "last_success_key", "last_success_slot_at", "successes", "failures_in_row", "skips_in_row", "last_skip_reason",
+    "last_skip_holder", "pruned_before_at", "strip",
 )
 _LETTERS = {"success": "s", "failed": "f", "timeout": "t", "aborted": "a", "lost": "l"}
+_SUCCESSES_KEPT = 21
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+
+# Neither means trouble, however often it is said: the work is done, or a person wants it so.
+_HARMLESS_SKIPS = ("already_done", "paused")
 
 
-def remembered(facts: JobFacts, seen_at: datetime, trigger: str) -> Statement:
-    """The job as it is now defined; its first sight is kept, and so is all that is known of it when a person runs it
-    by hand: what `cronguard run backup -- ...` leaves away, the schedule above all, is still so."""
-    names = ("job", *_FACTS, "first_seen_at")
+# --- what is known of a job ---
+
+
+def remembered(facts: JobFacts, seen_at: datetime) -> Statement:
+    """The job as it is now defined; its first sight is kept. With another schedule or zone it is looked at anew from
+    now on: slots of before are not missed by it."""
+    names = ("job", *_FACTS, "first_seen_at", "since_at")
     updates = ", ".join(f"{name} = excluded.{name}" for name in _FACTS)
-    kind, text = facts.schedule if facts.schedule else (None, None)
+    changed = " OR ".join(
+        f"coalesce(jobs.{name}, '') <> coalesce(excluded.{name}, '')"
+        for name in ("schedule_kind", "schedule_text", "zone")
+    )
     return Statement(
         f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
-        f" ON CONFLICT (job) DO {'NOTHING' if trigger == 'manual' else f'UPDATE SET {updates}'}",
-        (facts.job, kind, text, facts.zone, facts.key, facts.timeout_s, facts.grace_s, facts.max_late_s,
-         facts.look_back_s, facts.redo, seen_at),
+        f" ON CONFLICT (job) DO UPDATE SET {updates},"
+        f" since_at = CASE WHEN {changed} THEN excluded.since_at ELSE jobs.since_at END",
+        _facts_values(facts, seen_at),
     )
+
+
+def introduced(facts: JobFacts, seen_at: datetime) -> Statement:
+    """The same for what says little of how the job is defined now: a job that is known stays as it is."""
+    names = ("job", *_FACTS, "first_seen_at", "since_at")
+    return Statement(
+        f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) ON CONFLICT (job) DO NOTHING",
+        _facts_values(facts, seen_at),
+    )
+
+
+def seen(facts: JobFacts, seen_at: datetime, trigger: str) -> Statement:
+    """After an invocation. What `cronguard run backup -- ...` by hand leaves away, the schedule above all, is still so;
+    nothing of it is forgotten."""
+    return introduced(facts, seen_at) if trigger == "manual" else remembered(facts, seen_at)
+
+
+def _facts_values(facts: JobFacts, seen_at: datetime) -> Values:
+    kind, text = facts.schedule if facts.schedule else (None, None)
+    return (
+        facts.job, kind, text, facts.zone, facts.key, facts.timeout_s, facts.grace_s, facts.max_late_s,
+        facts.look_back_s, facts.redo, json.dumps(facts.alerts._asdict()), facts.limit_s, seen_at, seen_at,
+    )
+
+
+# --- what happened to it ---
 
 
 def claimed(job: str, run_id: str) -> Statement:
@@ -40,89 +86,153 @@ def claimed(job: str, run_id: str) -> Statement:
     )
 
 
-def succeeded(row: RunRow, durations: str) -> List[Statement]:
-    """A run ended well; `durations` is the column's new value."""
+def succeeded(row: RunRow, successes: str) -> List[Statement]:
+    """A run ended well; `successes` is the column's value before."""
     return [
         Statement(
-            "UPDATE jobs SET failures_in_row = 0, strip = substr(strip || 's', 2),"
+            f"UPDATE jobs SET {_streak_ended(row)} strip = substr(strip || 's', 2),"
             " running_run_id = CASE WHEN running_run_id = ? THEN NULL ELSE running_run_id END WHERE job = ?",
             (row.run_id, row.job),
         ),
-        _kept(row, durations),
+        _kept(row, successes),
     ]
 
 
-def unsuccessful(job: str, run_id: str, status: str) -> Statement:
-    """A run ended in another way, or was found dead, or refused to start under `--on-conflict fail`."""
+def unsuccessful(row: RunRow) -> Statement:
+    """A run ended in another way, or was found dead."""
     return Statement(
-        "UPDATE jobs SET failures_in_row = failures_in_row + 1, strip = substr(strip || ?, 2),"
+        "UPDATE jobs SET failures_in_row = CASE WHEN ? = 'manual' OR (failures_in_row > 0 AND EXISTS"
+        " (SELECT 1 FROM runs WHERE job = ? AND run_key = ? AND claim_no < ? AND trigger <> 'manual'))"
+        " THEN failures_in_row ELSE failures_in_row + 1 END, strip = substr(strip || ?, 2),"
         " running_run_id = CASE WHEN running_run_id = ? THEN NULL ELSE running_run_id END WHERE job = ?",
-        (_LETTERS[status], run_id, job),
+        (row.trigger, row.job, row.run_key, row.claim_no, _LETTERS[row.status], row.run_id, row.job),
     )
 
 
-def found_successful(row: RunRow, durations: str) -> List[Statement]:
+def found_successful(row: RunRow, successes: str) -> List[Statement]:
     """A run that had been closed as lost turned out a success; streak and letter are put right if nothing ran since."""
     return [
         Statement(
-            "UPDATE jobs SET failures_in_row = 0, strip = substr(strip, 1, 19) || 's'"
+            f"UPDATE jobs SET {_streak_ended(row)} strip = substr(strip, 1, 19) || 's'"
             " WHERE job = ? AND last_run_id = ?",
             (row.job, row.run_id),
         ),
-        _kept(row, durations),
+        _kept(row, successes),
     ]
 
 
-def _kept(row: RunRow, durations: str) -> Statement:
-    """The latest success; an older one that is delivered late moves nothing back."""
-    ended_at = row.finished_at_utc
-    return Statement(
-        "UPDATE jobs SET success_durations = ?,"
-        " last_success_key = CASE WHEN last_success_at > ? THEN last_success_key ELSE ? END,"
-        " last_success_at = CASE WHEN last_success_at > ? THEN last_success_at ELSE ? END WHERE job = ?",
-        (durations, ended_at, row.run_key, ended_at, ended_at, row.job),
-    )
+def skipped(skip: Skip) -> List[Statement]:
+    """An invocation started nothing; under `--on-conflict fail` that is a failure."""
+    job = skip.facts.job
+    if skip.status != "skipped":
+        counted = "" if skip.trigger == "manual" else "failures_in_row = failures_in_row + 1,"
+        return [
+            Statement(f"UPDATE jobs SET {counted} strip = substr(strip || ?, 2) WHERE job = ?",
+                      (_LETTERS[skip.status], job))
+        ]
+    if skip.reason in _HARMLESS_SKIPS:
+        return []
+    return [
+        Statement(
+            "UPDATE jobs SET skips_in_row = skips_in_row + 1, last_skip_reason = ?, last_skip_holder = ? WHERE job = ?",
+            (skip.reason, skip.holder, job),
+        )
+    ]
 
 
-def skipped(job: str) -> Statement:
-    return Statement("UPDATE jobs SET skips_in_row = skips_in_row + 1 WHERE job = ?", (job,))
+def _streak_ended(row: RunRow) -> str:
+    return "" if row.trigger == "manual" else "failures_in_row = 0,"
+
+
+def _kept(row: RunRow, successes: str) -> Statement:
+    """The latest success; an older one that is delivered late, or filled in, moves nothing back."""
+    ended_at, slot_at = row.finished_at_utc, row.slot_at_utc
+    changes = [
+        "successes = ?",
+        "last_success_key = CASE WHEN last_success_at > ? THEN last_success_key ELSE ? END",
+        "last_success_at = CASE WHEN last_success_at > ? THEN last_success_at ELSE ? END",
+    ]
+    values = [_successes_with(successes, row), ended_at, row.run_key, ended_at, ended_at]
+    if slot_at is not None:
+        changes.append("last_success_slot_at = CASE WHEN last_success_slot_at > ? THEN last_success_slot_at ELSE ? END")
+        values += [slot_at, slot_at]
+    return Statement(f"UPDATE jobs SET {', '.join(changes)} WHERE job = ?", (*values, row.job))
+
+
+def _successes_with(text: str, row: RunRow) -> str:
+    """The JSON list of the latest successes with one more: [microseconds since the epoch, seconds it took]."""
+    assert row.finished_at_utc is not None
+    latest = [(row.finished_at_utc - _EPOCH) // _MICROSECOND, round(row.duration_s or 0.0, 3)]
+    return json.dumps(sorted([*json.loads(text), latest])[-_SUCCESSES_KEPT:])
+
+
+# --- reading it ---
 
 
 def select_statement(names: Sequence[str]) -> Statement:
-    """The summaries with the latest and the running row, without their output."""
+    """The summaries with the latest and the running row, without their output, and the running row's lease."""
     own = ", ".join(f"j.{name}" for name in ("job", *_FACTS, *_STATE))
     where = f"WHERE j.job IN ({', '.join('?' * len(names))})" if names else ""
     return Statement(
-        f"SELECT {own}, {rows.summary_columns('a')}, {rows.summary_columns('b')} FROM jobs j"
+        f"SELECT {own}, {rows.summary_columns('a')}, {rows.summary_columns('b')}, l.lease_until FROM jobs j"
         " LEFT JOIN runs a ON a.run_id = j.last_run_id LEFT JOIN runs b ON b.run_id = j.running_run_id"
+        " LEFT JOIN locks l ON l.lock = b.lock AND l.owner_run = b.run_id"
         f" {where} ORDER BY j.job",
         tuple(names),
     )
 
 
-def job_row(values: Values) -> JobRow:
-    """One row of that."""
-    facts, rest = values[: 1 + len(_FACTS)], values[1 + len(_FACTS) :]
-    state, runs = dict(zip(_STATE, rest)), rest[len(_STATE) :]
+def job_row(values: Values, leased: bool) -> JobRow:
+    """One row of that. Where claims are not leased, no claim has an end."""
+    state = dict(zip(_STATE, values[1 + len(_FACTS) :]))
+    runs = values[1 + len(_FACTS) + len(_STATE) : -1]
     width = len(rows.RUN_COLUMNS)
-    job, kind, text, *others = facts
-    first_seen = rows.instant(state["first_seen_at"])
-    assert first_seen is not None
+    successes = _successes_of(state["successes"])
+    paused_until = rows.instant(state["paused_until_at"])
     return JobRow(
-        facts=JobFacts(job, ScheduleText(kind, text) if kind else None, *others),
-        first_seen_utc=first_seen,
+        facts=_facts_of(values[: 1 + len(_FACTS)]),
+        first_seen_utc=rows.known_instant(state["first_seen_at"]),
         paused_since_utc=rows.instant(state["paused_since_at"]),
-        paused_until_utc=rows.instant(state["paused_until_at"]),
+        paused_until_utc=paused_until,
         paused_reason=state["paused_reason"],
         last_success_utc=rows.instant(state["last_success_at"]),
         last_success_key=state["last_success_key"],
         last_run=_run_or_none(runs[:width]),
         running=_run_or_none(runs[width:]),
-        usual_duration_s=rows.median_of(state["success_durations"]),
+        usual_duration_s=_median_of(successes),
         failures_in_row=int(state["failures_in_row"]),
         skips_in_row=int(state["skips_in_row"]),
         strip=state["strip"].strip(),
+        since_utc=_since(rows.known_instant(state["since_at"]), paused_until),
+        last_success_slot_utc=rows.instant(state["last_success_slot_at"]),
+        successes=successes,
+        running_lease_utc=rows.instant(values[-1]) if leased else None,
+        last_skip_reason=state["last_skip_reason"],
+        last_skip_holder=state["last_skip_holder"],
+        pruned_before_utc=rows.instant(state["pruned_before_at"]),
     )
+
+
+def _facts_of(values: Values) -> JobFacts:
+    job, kind, text, *others, alerts, limit_s = values
+    # A newer version's fields are passed over.
+    known = {name: value for name, value in json.loads(alerts).items() if name in Alerts._fields}
+    return JobFacts._make((job, ScheduleText(kind, text) if kind else None, *others, Alerts(**known), limit_s))
+
+
+def _since(since_at: datetime, paused_until: Optional[datetime]) -> datetime:
+    """A pause that ends by itself leaves its end in the row: nothing was due before."""
+    return since_at if paused_until is None else max(since_at, paused_until)
+
+
+def _successes_of(text: str) -> Tuple[Success, ...]:
+    return tuple(Success(_EPOCH + ended * _MICROSECOND, duration_s) for ended, duration_s in json.loads(text))
+
+
+def _median_of(successes: Sequence[Success]) -> Optional[float]:
+    """The upper of two middle values."""
+    durations = sorted(success.duration_s for success in successes)
+    return durations[len(durations) // 2] if durations else None
 
 
 def _run_or_none(values: Values) -> Optional[RunRow]:

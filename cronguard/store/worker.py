@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from typing import Callable, Deque, Generic, List, Optional, TypeVar
+from typing import Callable, Deque, Generic, List, Optional, TypeVar, Union
 
 from cronguard.core.model import Claimed, Lease
 from cronguard.errors import StoreDown, StoreError
@@ -119,12 +119,12 @@ class _News(Lease):
         self._readable, self._writable = readable, writable
         os.set_blocking(self._readable, False)
         os.set_blocking(self._writable, False)
-        self._queue: Deque[Optional[float]] = deque()
+        self._queue: Deque[Union[float, str]] = deque()
 
     def fileno(self) -> int:
         return self._readable
 
-    def news(self) -> List[Optional[float]]:
+    def news(self) -> List[Union[float, str]]:
         try:
             os.read(self._readable, 4096)
         except BlockingIOError:
@@ -134,8 +134,8 @@ class _News(Lease):
             told.append(self._queue.popleft())
         return told
 
-    def tell(self, sent_at: Optional[float]) -> None:
-        self._queue.append(sent_at)
+    def tell(self, *news: Union[float, str]) -> None:
+        self._queue.extend(news)
         try:
             os.write(self._writable, b".")
         except BlockingIOError:
@@ -152,6 +152,7 @@ class _Renewal:
     def __init__(self, claim: Claimed, lease_s: float) -> None:
         self.lease = _News(*os.pipe())  # close-on-exec (PEP 446)
         self.stopped = False
+        self._cancelled = False
         self._claim = claim
         self._lease_s = lease_s
         self._retry_s = FIRST_RETRY_S
@@ -165,7 +166,7 @@ class _Renewal:
         """One try. A renewal that was not acknowledged did not happen, whatever the reason was."""
         sent_at = boot_time_s()
         try:
-            ours = store.renew(self._claim, self._lease_s, min(RENEWAL_S, self._lease_s / RENEWALS / 2))
+            answer = store.renew(self._claim, self._lease_s, min(RENEWAL_S, self._lease_s / RENEWALS / 2))
         except Exception:  # noqa: BLE001  # whatever it was, it is no acknowledgement: the lease's deadline counts on
             self._due = Deadline(self._retry_s)
             self._retry_s = min(LONGEST_RETRY_S, self._retry_s * 2)
@@ -174,8 +175,14 @@ class _Renewal:
         self._due = Deadline(self._lease_s / RENEWALS)
         if self.stopped:
             return
-        self.stopped = not ours
-        self.lease.tell(sent_at if ours else None)
+        if answer == "lost":
+            self.stopped = True
+            self.lease.tell("lost")
+        elif answer == "cancelled" and not self._cancelled:
+            self._cancelled = True  # said once; the claim is kept until the run has ended
+            self.lease.tell(sent_at, "cancelled")
+        else:
+            self.lease.tell(sent_at)
 
 
 class _Hand:

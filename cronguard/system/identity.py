@@ -8,6 +8,7 @@ may lose but seldom all: below the keeper, in the command's session, and by the 
 from __future__ import annotations
 
 import os
+import signal
 import time
 from typing import Dict, Mapping, Optional, Set
 
@@ -63,6 +64,54 @@ def _judge(owner: Owner, run_id: str, here: Owner, session: Optional[Stat]) -> V
         if state in fates:
             return Verdict(state)
     return Verdict("dead", tuple(sorted(_left_of(run_id, session))))
+
+
+def stop_owner(owner: Owner, environ: Mapping[str, str]) -> str:
+    """Send TERM to the supervisor of a run, and CONT, without which a stopped one would not act on it.
+
+    `sent`; `gone`: it is proved to have ended; `elsewhere`: another host, boot or pid namespace, or nobody shows us
+    that it is the same process; `forbidden`: it is another user's. A number used again is never signalled: the process
+    is pinned (pidfd_open(2)) before its start time is compared; on Python 3.8 a moment is left between the two.
+    """
+    here = own_identity(os.getpid(), environ)
+    if owner[:4] != here[:4] or not owner.boot_id or not owner.pid_ns or not owner.pid_start:
+        return "elsewhere"
+    pinned = None
+    try:
+        pinned = _pin(owner.pid)
+        fate = _fate(owner.pid, owner.pid_start)
+        if fate != "alive":
+            return "gone" if fate == "dead" else "elsewhere"
+        for signum in (signal.SIGTERM, signal.SIGCONT):
+            _send(owner.pid, pinned, signum)
+    except ProcessLookupError:
+        return "gone"
+    except PermissionError:
+        return "forbidden"
+    finally:
+        if pinned is not None:
+            os.close(pinned)
+    return "sent"
+
+
+def _pin(pid: int) -> Optional[int]:
+    """A descriptor that means this process for ever; None where there is no such thing, before Linux 5.3 and
+    Python 3.9. ProcessLookupError: there is no such process."""
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except OSError:  # ENOSYS, or a sandbox that forbids it
+        return None
+
+
+def _send(pid: int, pinned: Optional[int], signum: int) -> None:
+    if pinned is None:
+        os.kill(pid, signum)
+    else:
+        signal.pidfd_send_signal(pinned, signum)
 
 
 def _fate(pid: int, start: int) -> str:

@@ -1,4 +1,4 @@
-"""The process that sends one ping: `python -I pinger_main.py`, one order on stdin, one answer on stdout.
+"""The process that sends one ping or alert: `python -I pinger_main.py`, one order on stdin, one answer on stdout.
 
 It stands alone, so that neither httpx nor a name server that never answers can weigh on the supervisor, and it
 imports nothing of cronguard. An order is a JSON line followed by the body; an answer is a JSON line. Every word of an
@@ -15,6 +15,7 @@ import ssl
 import sys
 import threading
 import time
+from importlib import import_module
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 TRIES = 3
@@ -43,7 +44,7 @@ def main() -> None:
     signal.setitimer(signal.ITIMER_REAL, max(0.1, order["deadline"] + 1 - time.monotonic()))
     sys.path[:] = order["path"]
     try:
-        answer = _deliver(order, body)
+        answer = _through_apprise(order, body) if order.get("apprise") else _deliver(order, body)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a ping that was not delivered, and no more
         answer = Answer(False, f"the pinger failed: {type(error).__name__}")
     report = {"delivered": answer.delivered, "detail": answer.detail, "limit_bytes": answer.limit_bytes}
@@ -79,6 +80,22 @@ def _deliver(order: Any, body: bytes) -> Answer:
     return answer
 
 
+def _through_apprise(order: Any, body: bytes) -> Answer:
+    """Everything that is no plain HTTP: mail, chats, pagers. What apprise says of a failure may hold the URL."""
+    try:
+        apprise = import_module("apprise")
+    except ImportError:
+        return Answer(False, "apprise is not installed: pip install 'cronguard-cli[notify]'")
+    channel = apprise.Apprise()
+    if not channel.add(order["url"]):
+        return Answer(False, "apprise does not know such a URL")
+    for pause_s in (PAUSES_S[1], 0.0):
+        if channel.notify(title=order["title"], body=body.decode()):
+            return Answer(True)
+        time.sleep(pause_s)
+    return Answer(False, "apprise could not deliver it")
+
+
 def _client(agent: str) -> Any:
     # httpx brings its command-line program along, which imports click, rich and pygments: half of the start. It is
     # written to do without where it cannot be imported.
@@ -106,7 +123,7 @@ def _try(client: Any, order: Any, body: bytes, answers: List[Answer]) -> None:
     """Appends what is known as soon as it is known: the status first, then what the body says."""
     import httpx
 
-    headers = {"Content-Type": "text/plain; charset=utf-8"} if body else {}
+    headers = {"Content-Type": order["type"]} if body else {}
     try:
         with client.stream(order["method"], order["url"], content=body, headers=headers) as response:
             answers.append(_judged(response.status_code, response.headers.get("Ping-Body-Limit")))

@@ -11,7 +11,7 @@ import os
 import select
 import signal
 from math import inf
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
 
 from cronguard.core.model import Exit, Lease, Process
 from cronguard.errors import CronguardError
@@ -28,6 +28,8 @@ from cronguard.system.stdin import StdinWatch
 _KEEPER_LATE_S = 5.0
 _LEASE_LATE_S = 0.5
 _STRAYS_GRACE_S = 2.0
+# What news of the lease makes of a run, as `Exit.stopped_by` has it.
+_CAUSES = {"lost": "lease", "cancelled": "cancelled"}
 
 
 class Command(NamedTuple):
@@ -52,22 +54,26 @@ class Limits(NamedTuple):
 
 
 class KeptLease(Lease):
-    """A lease that remembers: `sent_at` of the newest renewal and `lost`, whoever read the news, supervise or pause."""
+    """A lease that remembers, whoever read the news, supervise or pause: `sent_at` of the newest renewal, and
+    `over`, why the run must end: `lease` or `cancelled`, whichever was told first; None: it need not."""
 
     def __init__(self, lease: Lease, sent_at: float) -> None:
         self.sent_at = sent_at
-        self.lost = False
+        self.over: Optional[str] = None
         self._lease = lease
 
     def fileno(self) -> int:
         """As the lease's."""
         return self._lease.fileno()
 
-    def news(self) -> List[Optional[float]]:
+    def news(self) -> List[Union[float, str]]:
         """As the lease's."""
         fresh = self._lease.news()
-        self.lost = self.lost or None in fresh
-        self.sent_at = max([self.sent_at, *(sent for sent in fresh if sent is not None)])
+        for item in fresh:
+            if isinstance(item, str):
+                self.over = self.over or _CAUSES[item]
+            else:
+                self.sent_at = max(self.sent_at, item)
         return fresh
 
 
@@ -76,38 +82,38 @@ def supervise(
     command: Command,
     limits: Limits,
     signals: Signals,
-    lease: Optional[Lease],
+    lease: Optional[KeptLease],
     lease_s: float,
     lease_sent_at: float,
     on_started: Callable[[int], None],
 ) -> Exit:
     """Run it once, to the end of its last descendant or (`leave`) its own. `on_started` gets its pid, must not block.
 
-    The command is not started when a signal came before, or when the lease is lost or its deadline has passed.
+    The command is not started when a signal came before, when it was cancelled, or when the lease is lost or its
+    deadline has passed.
     Raises CronguardError when descriptors or threads run out before the start."""
     if signals.first is not None:
         return not_run(stopped_by="signal", stop_signal=signals.first)
-    if lease is not None and (_known_lost(lease) or boot_s() >= lease_sent_at + lease_s / 2):
-        return not_run(stopped_by="lease")
+    if lease is not None and (lease.over is not None or boot_s() >= lease_sent_at + lease_s / 2):
+        return not_run(stopped_by=lease.over or "lease")
     attempt = _Supervision(keeper, command, limits, signals, lease, lease_s, on_started)
     return attempt.run(lease_sent_at)
 
 
-def pause(seconds: float, signals: Signals, lease: Optional[Lease]) -> Optional[str]:
-    """Wait between attempts. None: waited in full; `signal` or `lease`: one came, now or before; the lease is lost."""
+def pause(seconds: float, signals: Signals, lease: Optional[KeptLease]) -> Optional[str]:
+    """Wait between attempts. None: waited in full; else why there must be no more of them: `signal`, now or before,
+    `lease`: it is lost, or `cancelled`."""
     until_s = boot_s() + seconds
     while True:
         if signals.first is not None:
             return "signal"
-        if lease is not None and (None in lease.news() or _known_lost(lease)):
-            return "lease"
+        if lease is not None:
+            lease.news()
+            if lease.over is not None:
+                return lease.over
         if boot_s() >= until_s:
             return None
         _wait([signals, lease], until_s)
-
-
-def _known_lost(lease: Lease) -> bool:
-    return isinstance(lease, KeptLease) and lease.lost
 
 
 def _wait(sources: List[Any], until_s: float) -> None:
@@ -127,7 +133,7 @@ class _Supervision:
         command: Command,
         limits: Limits,
         signals: Signals,
-        lease: Optional[Lease],
+        lease: Optional[KeptLease],
         lease_s: float,
         on_started: Callable[[int], None],
     ) -> None:
@@ -146,6 +152,7 @@ class _Supervision:
         self._refused: Optional[Tuple[int, str]] = None
         self._lost = False
         self._stop_signal: Optional[int] = None
+        self._told_over = False
         # When the keeper must have reported, or it is stuck itself: because of a stop, because of the lease.
         self._overdue_at = self._lease_over_at = inf
         if limits.timeout_s is not None:
@@ -216,18 +223,24 @@ class _Supervision:
         for signum in self._signals.take():
             if self._stop_signal is None:
                 self._stop_signal = signum
+                if self._told_over and signum == signal.SIGTERM:
+                    continue  # the tree has had its TERM: whoever cancels on this host tells us both ways
                 self._keeper.channel.send("stop", "signal", signum)
                 self._expect_end()
             else:
                 self._keeper.channel.send("hasten")
 
     def _heed_lease(self) -> None:
-        for sent_at in [] if self._lease is None else self._lease.news():
-            if sent_at is None:
-                self._keeper.channel.send("stop", "lease", int(signal.SIGTERM))
-                self._expect_end()
-            else:
-                self._keeper.channel.send("lease", *self._deadlines(sent_at))
+        if self._lease is None:
+            return
+        for item in self._lease.news():
+            if not isinstance(item, str):
+                self._keeper.channel.send("lease", *self._deadlines(item))
+        if self._lease.over is not None and not self._told_over and self._stop_signal is None:
+            # Once: every renewal of a cancelled run says so again, and one TERM has to do.
+            self._told_over = True
+            self._keeper.channel.send("stop", self._lease.over, int(signal.SIGTERM))
+            self._expect_end()
 
     def _expect_end(self) -> None:
         self._overdue_at = min(self._overdue_at, boot_s() + self._patience_s)

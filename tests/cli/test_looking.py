@@ -208,4 +208,4 @@ def test_bytes_that_are_no_text_are_escaped_in_json_and_text(capfd: pytest.Captu
     assert cronguard("run", "odd", "--timeout", "5m", "--", "true", "\udcff").returncode == 0
     (run,) = as_json(capfd, "history", "odd")["runs"]
     assert run["argv"] == ["true", "\\udcff"]
-    assert "true \\udcff" in looked(capfd, "show", run["run_id"])
+    assert "true '\\udcff'" in looked(capfd, "show", run["run_id"])

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 
-from cronguard.core.model import Claimed, Done, Held, Owner, Paused, Used, Verdict
+from cronguard.core.model import Claimed, Done, Held, Owner, Paused, Sight, Used, Verdict
 from cronguard.store.backend import SqlStore
 from cronguard.store.claiming import insert_run
 from cronguard.store.dialect import Collision, Statement
@@ -260,14 +260,14 @@ def test_fences_only_grow(store: SqlStore) -> None:
 
 def test_looking_shows_what_a_claim_would_meet(store: SqlStore, other: SqlStore) -> None:
     empty = other.look("job", "job", "one", ALIVE, WITHIN_S)
-    assert empty == (None, None, None, (), 0, False)
+    assert empty == Sight(None, None, None, (), 0, False)
     wish = request("one")
     claim = claimed(store, wish)
     sight = other.look("job", "job", "one", ALIVE, WITHIN_S)
     assert sight.holder is not None
     assert (sight.holder.run_id, sight.claims, sight.known, sight.done_run) == (wish.run_id, 1, True, None)
     store.finish(claim, finish(), WITHIN_S)
-    assert other.look("job", "job", "one", ALIVE, WITHIN_S) == (wish.run_id, None, None, (), 1, True)
+    assert other.look("job", "job", "one", ALIVE, WITHIN_S) == Sight(wish.run_id, None, None, (), 1, True)
 
 
 def test_claim_in_several_rows_way_is_judged_owner_by_owner(store: SqlStore, other: SqlStore) -> None:
@@ -302,9 +302,9 @@ def test_constraints_refuse_what_no_claim_may_do(store: SqlStore, changes: Dict[
     running = row_of(store, claimed(store, request()).run_id)
     row = running._replace(run_id="second", claim_no=None)._replace(**changes)
     with pytest.raises(Collision):
-        store._transact(lambda session: session.run([insert_run(row)]), Deadline(WITHIN_S))
-    store._transact(lambda session: session.run([insert_run(row._replace(status="skipped", claim_no=None))]),
-                    Deadline(WITHIN_S))
+        store._transact(lambda session: session.run([insert_run(row, "slot")]), Deadline(WITHIN_S))
+    harmless = insert_run(row._replace(status="skipped", claim_no=None), "none")
+    store._transact(lambda session: session.run([harmless]), Deadline(WITHIN_S))
 
 
 def test_lock_of_a_run_whose_row_was_deleted_is_free_when_its_lease_has_ended(

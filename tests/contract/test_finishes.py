@@ -112,19 +112,19 @@ def test_late_success_of_the_latest_run_ends_the_streak(store: SqlStore, other: 
 
 def test_renewal_after_a_takeover_is_refused(store: SqlStore, other: SqlStore) -> None:
     claim = lose(store, other, request("one"), "two")
-    assert not store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "lost"
 
 
 def test_renewal_of_a_held_claim_is_granted_until_the_finish(store: SqlStore) -> None:
     claim = claimed(store, request())
-    assert store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "ours"
     store.finish(claim, finish(), WITHIN_S)
-    assert not store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "lost"
 
 
 def test_renewal_with_an_old_fence_is_refused(store: SqlStore) -> None:
     claim = claimed(store, request())
-    assert not store.renew(claim._replace(fence=claim.fence - 1), 30.0, WITHIN_S)
+    assert store.renew(claim._replace(fence=claim.fence - 1), 30.0, WITHIN_S) == "lost"
     assert not store.finish(claim._replace(fence=claim.fence - 1), finish(), WITHIN_S)
     assert row_of(store, claim.run_id).status == "running"
 

@@ -83,7 +83,7 @@ def test_idle_timeouts_of_the_server_lose_no_claim(role_url: str, role: str, sql
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert isinstance(opened(role_url).claim(request("next"), UNKNOWN, WITHIN_S), Held)
-    assert store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "ours"
 
 
 def test_no_advisory_lock_and_no_prepared_statement_stays(role_url: str, sql: Sql, opened: Opened) -> None:
@@ -91,7 +91,7 @@ def test_no_advisory_lock_and_no_prepared_statement_stays(role_url: str, sql: Sq
     store = opened(role_url)
     claim = claimed(store, request())
     for _ in range(10):  # psycopg prepares after five
-        assert store.renew(claim, 30.0, WITHIN_S)
+        assert store.renew(claim, 30.0, WITHIN_S) == "ours"
     assert sql("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'") == []
     assert _own_rows(store, "SELECT name FROM pg_prepared_statements") == []
 
@@ -225,7 +225,7 @@ def test_claimer_stopped_in_the_middle_does_not_block_a_renewal_for_long(postgre
     try:
         assert stopped.stdout.readline() == b"holding\n"
         began = time.monotonic()
-        assert store.renew(claim, 30.0, WITHIN_S)
+        assert store.renew(claim, 30.0, WITHIN_S) == "ours"
         assert time.monotonic() - began < 5.0
     finally:
         stopped.kill()
@@ -239,7 +239,7 @@ def test_ended_lease_is_taken_over_from_an_owner_who_lives_elsewhere(postgres_ur
     claim = claimed(store, wish)
     other = opened(postgres_url)
     assert claimed(other, request("two"), ALIVE).took_over == (wish.run_id,)
-    assert not store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "lost"
     assert row_of(other, wish.run_id).status == "lost"
 
 
@@ -259,7 +259,7 @@ def test_renewed_lease_is_counted_by_the_servers_clock(
     """FR-78."""
     store = opened(postgres_url)
     claim = claimed(store, request(lease_s=1.0))
-    assert store.renew(claim, 120.0, WITHIN_S)
+    assert store.renew(claim, 120.0, WITHIN_S) == "ours"
     ((left_s,),) = sql(f"SELECT extract(epoch FROM lease_until - clock_timestamp())::float FROM {schema_name}.locks")
     assert 100 < left_s <= 120
 
@@ -303,6 +303,6 @@ def test_many_running_jobs_share_a_small_pool(pgbouncer_url: str, opened: Opened
     stores = [opened(pgbouncer_url) for _ in range(20)]
     claims = [claimed(store, request(job=f"job-{number}")) for number, store in enumerate(stores)]
     began = time.monotonic()
-    assert all(store.renew(claim, 30.0, WITHIN_S) for store, claim in zip(stores, claims))
+    assert {store.renew(claim, 30.0, WITHIN_S) for store, claim in zip(stores, claims)} == {"ours"}
     assert all(store.finish(claim, finish(), WITHIN_S) for store, claim in zip(stores, claims))
     assert time.monotonic() - began < WITHIN_S

@@ -10,9 +10,7 @@ import pytest
 from cronguard.core.model import ScheduleText
 from cronguard.core.model import Slot as ASlot
 from cronguard.store.backend import KEYS_AT_ONCE, SqlStore
-from cronguard.store.dialect import Statement
 from cronguard.store.opening import open_store
-from cronguard.store.waiting import Deadline
 from tests.support.claims import (
     ALIVE,
     DEAD,
@@ -26,6 +24,7 @@ from tests.support.claims import (
     skip,
     summary_of,
 )
+from tests.support.plans import plan
 
 
 def run(store: SqlStore, status: str, key: str, **changes: object) -> str:
@@ -215,17 +214,7 @@ def test_look_stays_quick_in_a_long_history(store: SqlStore) -> None:
     """FR-67: by the plan, not by the watch: no statement of a look reads the whole of `runs`."""
     from cronguard.store.claiming import view_statements
 
-    explain = "EXPLAIN QUERY PLAN " if store.name.startswith("sqlite") else "EXPLAIN "
-    store._transact(lambda session: session.run(_no_shortcuts(store)), Deadline(WITHIN_S))
     for statement in view_statements("job", "job", "k", "id", store.dialect):
-        plans = store._read([*_no_shortcuts(store), Statement(explain + statement.sql, statement.values)],
-                            Deadline(WITHIN_S))
-        text = "\n".join(str(row) for row in plans[-1].rows)
-        assert "SCAN runs" not in text, text
-        assert "SCAN r " not in text, text
-        assert "Seq Scan on runs" not in text, text
-
-
-def _no_shortcuts(store: SqlStore) -> list[Statement]:
-    """PostgreSQL reads a table of no rows whole; tell it not to, as it would not with many."""
-    return [] if store.name.startswith("sqlite") else [Statement("SET LOCAL enable_seqscan = off")]
+        text = plan(store, statement)
+        for scan in ("SCAN runs", "SCAN r ", "SCAN l ", "SCAN locks", "Seq Scan on runs", "Seq Scan on locks"):
+            assert scan not in text, text

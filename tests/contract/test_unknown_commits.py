@@ -7,10 +7,10 @@ from typing import Callable, Iterator
 
 import pytest
 
-from cronguard.core.model import Claimed, Held
+from cronguard.core.model import Claimed, Finding, Held
 from cronguard.errors import StoreDown
 from cronguard.store.backend import SqlStore
-from tests.support.claims import UNKNOWN, WITHIN_S, claimed, finish, request, row_of, skip, summary_of
+from tests.support.claims import UNKNOWN, WITHIN_S, claimed, finish, now, request, row_of, skip, summary_of
 from tests.support.proxy import AFTER, BEFORE, LATE, SWALLOWED, Proxy
 from tests.support.stores import parts_of
 
@@ -52,7 +52,7 @@ def test_claim_cut_in_its_commit_is_one_claim(store: SqlStore, direct: SqlStore,
     row = row_of(direct, wish.run_id)
     assert (row.status, row.fence, row.claim_no) == ("running", claim.fence, 1)
     assert len(direct.history("job", 9, (), None, WITHIN_S)) == 1
-    assert store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "ours"
     answer = direct.claim(request(), UNKNOWN, WITHIN_S)
     assert isinstance(answer, Held)
     assert answer.holder.run_id == wish.run_id
@@ -76,7 +76,7 @@ def test_finish_cut_in_its_commit_is_one_finish(
 def test_renewal_cut_on_its_way_is_repeated(store: SqlStore, proxy: Proxy, where: str) -> None:
     claim = claimed(store, request())
     proxy.cut(where, b"UPDATE locks", LATE_S)
-    assert store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "ours"
     assert proxy.cuts == 1
 
 
@@ -88,6 +88,17 @@ def test_first_skip_cut_in_its_commit_is_one_row(store: SqlStore, direct: SqlSto
     assert proxy.cuts == 1
     assert row_of(direct, one.run_id).times == 1
     assert summary_of(direct).skips_in_row == 1
+
+
+@WHERE
+def test_check_cut_in_its_commit_gets_its_notices_all_the_same(store: SqlStore, proxy: Proxy, where: str) -> None:
+    """FR-102: what the lost first try took for itself would be told by nobody for a minute."""
+    found = Finding("job", "missed", "critical", "late", now(), ())
+    proxy.cut(where, b"INSERT INTO incidents", LATE_S)
+    notices = store.sync_incidents(["job"], [found], now(), 60.0, WITHIN_S)
+    assert proxy.cuts == 1
+    assert [notice.what for notice in notices] == ["opened"]
+    assert store.incidents(WITHIN_S) == [notices[0].incident]
 
 
 @pytest.mark.parametrize("text", [b"pg_advisory_xact_lock", b"INSERT INTO runs", b"SELECT CASE WHEN"])
@@ -109,4 +120,4 @@ def test_silence_ends_at_the_deadline_and_not_with_the_connection(store: SqlStor
     with pytest.raises(StoreDown, match="no answer"):
         store.renew(claim, 30.0, 1.0)
     assert 0.9 < time.monotonic() - began < 3.0
-    assert store.renew(claim, 30.0, WITHIN_S)
+    assert store.renew(claim, 30.0, WITHIN_S) == "ours"

@@ -6,7 +6,7 @@ import fcntl
 import select
 import threading
 import time
-from typing import Any, Callable, Iterator, List, Optional
+from typing import Any, Callable, Iterator, List
 
 import pytest
 
@@ -22,22 +22,22 @@ CLAIM = Claimed("run", "job", 1, 1, 0.0, "schedule")
 
 
 class Scripted:
-    """A store whose renewals go as told; None is a store that is down."""
+    """A store whose renewals go as told, later ones `ours`; `down` is a store that does not answer."""
 
     name = "scripted"
     leased = True
     warnings = ()
 
-    def __init__(self, *answers: Optional[bool]) -> None:
+    def __init__(self, *answers: str) -> None:
         self._answers = list(answers)
         self.renewals = 0
         self.threads: List[int] = []
         self.closed = threading.Event()
 
-    def renew(self, _claim: Claimed, _lease_s: float, _within_s: float) -> bool:
+    def renew(self, _claim: Claimed, _lease_s: float, _within_s: float) -> str:
         self.renewals += 1
-        answer = self._answers.pop(0) if self._answers else True
-        if answer is None:
+        answer = self._answers.pop(0) if self._answers else "ours"
+        if answer == "down":
             raise StoreDown("down")
         return answer
 
@@ -122,11 +122,11 @@ def test_renewals_are_told_with_the_time_they_were_sent(serve: Callable[..., Sto
     worker = serve(Scripted())
     before = boot_time_s()
     lease = worker.keep_renewed(CLAIM, 0.6)
-    told: List[Optional[float]] = []
+    told: List[Any] = []
     while len(told) < 3:
         assert readable(lease, WITHIN_S)
         told += lease.news()
-    times = [sent_at for sent_at in told if sent_at is not None]
+    times = [sent_at for sent_at in told if isinstance(sent_at, float)]
     assert len(times) == len(told)
     assert before < times[0] < times[1] < times[2] <= boot_time_s()
     worker.stop_renewing()
@@ -140,16 +140,28 @@ def test_news_are_told_once_and_never_block(serve: Callable[..., StoreWorker]) -
 
 
 def test_renewal_that_was_refused_is_told_as_lost_and_not_tried_again(serve: Callable[..., StoreWorker]) -> None:
-    store = Scripted(False)
+    store = Scripted("lost")
     lease = serve(store).keep_renewed(CLAIM, 0.3)
     assert readable(lease, WITHIN_S)
-    assert lease.news() == [None]
+    assert lease.news() == ["lost"]
     assert not readable(lease, 0.3)
     assert store.renewals == 1
 
 
+def test_wish_to_cancel_is_told_once_and_the_claim_is_renewed_all_the_same(serve: Callable[..., StoreWorker]) -> None:
+    store = Scripted("ours", "cancelled", "cancelled", "cancelled")
+    lease = serve(store).keep_renewed(CLAIM, 0.3)
+    told: List[Any] = []
+    while store.renewals < 5:
+        assert readable(lease, WITHIN_S)
+        told += lease.news()
+    assert told.count("cancelled") == 1
+    assert isinstance(told[told.index("cancelled") - 1], float)
+    assert len([news for news in told if isinstance(news, float)]) >= 4
+
+
 def test_renewal_without_an_answer_is_tried_again_soon_and_not_told(serve: Callable[..., StoreWorker]) -> None:
-    store = Scripted(None, None, True)
+    store = Scripted("down", "down", "ours")
     began = time.monotonic()
     lease = serve(store).keep_renewed(CLAIM, 6.0)
     assert readable(lease, WITHIN_S)
@@ -177,7 +189,7 @@ def test_whole_run_goes_through_a_worker(store_url: str, serve: Callable[..., St
     lease = worker.keep_renewed(claim, 2.0)
     assert readable(lease, WITHIN_S)
     (sent_at,) = lease.news()
-    assert sent_at is not None
+    assert isinstance(sent_at, float)
     assert sent_at > claim.sent_at
     worker.stop_renewing()
     assert worker.call(lambda store: store.finish(claim, finish(), WITHIN_S), WITHIN_S)
@@ -197,7 +209,7 @@ def test_lease_outlives_its_first_term_while_it_is_renewed(
     while time.monotonic() < end:
         assert not isinstance(other.claim(request("next"), UNKNOWN, WITHIN_S), Claimed)
         time.sleep(0.1)
-    assert None not in lease.news()
+    assert "lost" not in lease.news()
     worker.stop_renewing()
 
 

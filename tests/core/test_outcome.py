@@ -93,3 +93,10 @@ def test_a_shell_line_that_was_no_program_is_told_without_its_secrets() -> None:
 def test_signals_without_a_name_are_told_by_number() -> None:
     assert signal_name(15) == "SIGTERM"
     assert signal_name(49) == "signal 49"
+
+
+@pytest.mark.parametrize(("code", "ended_by"), [(0, None), (None, signal.SIGTERM), (None, signal.SIGKILL)])
+def test_a_cancelled_run_is_aborted_with_143_however_its_command_ended(code: object, ended_by: object) -> None:
+    outcome = judge(SEEN._replace(exit_code=code, signal=ended_by, stopped_by="cancelled"), 1.0)
+    assert (outcome.status, outcome.reason, outcome.leave_with) == ("aborted", "cancelled", 143)
+    assert not retryable(outcome)

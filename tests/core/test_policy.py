@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cronguard.core import exitcodes
-from cronguard.core.model import Done, Held, Holder, JobSpec, Paused, Used
+from cronguard.core.model import Done, Held, Holder, JobSpec, Paused, Pruned, Used
 from cronguard.core.policy import NOTHING, Go, Question, Refuse, SkipIt, Wait, decide, sight_of
 
 HOLDER = Holder("0197f3a2-aaaa", "nightly", "web-2", 42, datetime(2026, 1, 20, 2, 0, 1, tzinfo=timezone.utc))
@@ -98,3 +98,16 @@ def test_a_refused_claim_is_decided_like_a_look() -> None:
     assert sight_of(Done("x")).done_run == "x"
     assert sight_of(Paused("deploy")).paused == "deploy"
     assert sight_of(Used("x")).claims == 1
+
+
+def test_a_slot_whose_rows_were_pruned_is_refused_unless_forced() -> None:
+    sight = sight_of(Pruned(datetime(2026, 1, 20, tzinfo=timezone.utc)))
+    decision = decide(question(), sight)
+    assert isinstance(decision, SkipIt)
+    assert (decision.reason, "--force" in decision.detail) == ("attempts_used", True)
+    assert decide(question(force=True), sight) == Go()
+
+
+@pytest.mark.parametrize(("reason", "detail"), [("deploy", "it is paused: deploy"), ("", "it is paused")])
+def test_a_paused_job_says_why(reason: str, detail: str) -> None:
+    assert decide(question(), NOTHING._replace(paused=reason)) == SkipIt("paused", detail)

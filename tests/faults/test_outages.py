@@ -216,3 +216,34 @@ def test_a_store_and_a_heartbeat_that_never_answer_are_bounded(tmp_path: Path) -
         done = cronguard("run", "j", "--timeout", "9s", "--", "touch", str(mark), env=env, timeout=45)
     assert (done.returncode, mark.exists()) == (125, False)
     assert "Traceback" not in done.stderr
+
+
+def test_check_brings_in_a_success_before_it_judges(server: Server) -> None:
+    """A host whose store was away at the end of the run does not report its own success as missing."""
+    hourly = ["--cron", "0 * * * *", "--timezone", "UTC", "--timeout", "60s", "--on-store-error", "run", "--", "true"]
+    base = {"CRONGUARD_STORE": server.dsn, "CRONGUARD_TEST": "1"}
+    first = environment(CRONGUARD_TEST_NOW="2026-01-20T01:00:01Z", **base)
+    assert cronguard("run", "j", *hourly, env=first).returncode == 0
+    server.stop()
+    second = environment(CRONGUARD_TEST_NOW="2026-01-20T02:00:01Z", **base)
+    assert cronguard("run", "j", *hourly, env=second).returncode == 0
+    assert cronguard("check", env=environment(**base)).returncode == 3
+    server.start()
+    done = cronguard("check", "--at", "2026-01-20T02:30Z", env=environment(**base))
+    assert (done.returncode, done.stdout) == (0, "OK: 1 job\n"), done.stderr
+
+
+def test_restart_of_the_store_does_not_repeat_an_alert(server: Server, tmp_path: Path) -> None:
+    base = {"CRONGUARD_STORE": server.dsn, "CRONGUARD_TEST": "1"}
+    env = environment(CRONGUARD_TEST_NOW="2026-01-20T01:00:01Z", **base)
+    options = ["--cron", "0 * * * *", "--timezone", "UTC", "--timeout", "60s"]
+    assert cronguard("run", "j", *options, "--", "true", env=env).returncode == 0
+    file = tmp_path / "config.toml"
+    with PingServer() as hook:
+        file.write_text(f'[notify]\nurls = ["http://127.0.0.1:{hook.port}/hook"]\n')
+        for minute in (15, 20):
+            words = ("check", "--notify", "--config", str(file), "--at", f"2026-01-20T02:{minute}Z")
+            assert cronguard(*words, env=environment(**base)).returncode == 2
+            server.stop()
+            server.start()
+        assert len(hook.received) == 1

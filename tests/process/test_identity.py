@@ -200,3 +200,53 @@ def test_run_ids_are_uuids_in_order_of_time() -> None:
     assert re.fullmatch(shape, second)
     assert first < second
     assert abs(int(first.replace("-", "")[:12], 16) / 1000 - time.time()) < 60
+
+
+def test_owner_on_this_host_gets_term_and_wakes_up(children: List[subprocess.Popen[bytes]]) -> None:
+    """A stopped supervisor would keep its TERM for later."""
+    owner = _owner(_sleeper(children), _ended())
+    os.kill(owner.pid, signal.SIGSTOP)
+    assert identity.stop_owner(owner, {}) == "sent"
+    assert children[-1].wait(10) == -signal.SIGTERM
+
+
+def test_number_used_again_is_never_signalled(children: List[subprocess.Popen[bytes]]) -> None:
+    owner = _owner(_sleeper(children), _ended())
+    assert identity.stop_owner(owner._replace(pid_start=owner.pid_start - 100), {}) == "gone"
+    assert identity.stop_owner(owner._replace(pid_start=0), {}) == "elsewhere"
+    assert identity.stop_owner(_owner(_ended(), _ended()), {}) == "gone"
+    assert children[-1].poll() is None
+
+
+def test_process_that_ends_between_look_and_signal_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number may be another's by then: the signal goes to the process that was looked at, or to nobody."""
+    child = subprocess.Popen(["sleep", "60"])
+    owner = _owner(child.pid, child.pid)
+    look = identity._fate
+
+    def ended_since(pid: int, start: int) -> str:
+        fate = look(pid, start)
+        child.kill()
+        child.wait()
+        return fate
+
+    monkeypatch.setattr(identity, "_fate", ended_since)
+    assert identity.stop_owner(owner, {}) == "gone"
+
+
+@pytest.mark.parametrize("field", ["machine_id", "host", "boot_id", "pid_ns"])
+def test_owner_elsewhere_is_never_signalled(field: str, children: List[subprocess.Popen[bytes]]) -> None:
+    owner = _owner(_sleeper(children), _ended())
+    assert identity.stop_owner(owner._replace(**{field: "other"}), {}) == "elsewhere"
+    assert identity.stop_owner(owner, {"CRONGUARD_TEST": "1", "CRONGUARD_TEST_HOST": "other"}) == "elsewhere"
+    assert children[-1].poll() is None
+
+
+def test_without_pidfd_the_start_time_is_compared_all_the_same(
+    children: List[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    owner = _owner(_sleeper(children), _ended())
+    assert identity.stop_owner(owner._replace(pid_start=owner.pid_start - 100), {}) == "gone"
+    assert identity.stop_owner(owner, {}) == "sent"
+    assert children[-1].wait(10) == -signal.SIGTERM

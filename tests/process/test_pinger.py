@@ -15,7 +15,7 @@ from typing import Callable, Iterator, List
 
 import pytest
 
-from cronguard.system import pinger
+from cronguard.system import courier, pinger
 from cronguard.system.pinger import Ping, Pinger, once
 from tests.support.pingserver import CHECK, PingServer
 
@@ -26,7 +26,7 @@ SLACK_S = 4.0  # of a loaded machine; without a limit these tests would take for
 @pytest.fixture
 def short_budget(monkeypatch: pytest.MonkeyPatch) -> float:
     """The same limits, in less of a test's time."""
-    monkeypatch.setattr(pinger, "TRY_S", 1.5)
+    monkeypatch.setattr(courier, "TRY_S", 1.5)
     monkeypatch.setattr(pinger, "BUDGET_S", 4.0)
     monkeypatch.setattr(pinger, "START_PATIENCE_S", 0.5)
     return 4.5 + SLACK_S
@@ -166,8 +166,8 @@ silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 silent.bind(("127.0.0.1", 53))
 subprocess.run(["mount", "--bind", sys.argv[1], "/etc/resolv.conf"], check=True)
 sys.path[:0] = sys.argv[2:]
-from cronguard.system import pinger
-pinger.TRY_S, pinger.BUDGET_S = 1.0, 2.5
+from cronguard.system import courier, pinger
+courier.TRY_S, pinger.BUDGET_S = 1.0, 2.5
 began = time.monotonic()
 print(pinger.once("http://checks.example.com/ping/x", "healthchecks", pinger.Ping("fail")), time.monotonic() - began)
 """

@@ -333,3 +333,59 @@ def test_signals_nobody_else_when_proc_shows_another_namespace(tmp_path: Path) -
     facts = run_driver(tmp_path, sh("sleep 60 & wait"), wrap=["unshare", "-pf"], timeout_s=0.3)
     assert facts["stopped_by"] == "timeout"
     assert facts["duration_s"] < 1.5
+
+
+COUNT_TERMS = 'n=0; trap "n=$((n+1))" TERM; echo ready; for i in 1 2 3 4 5 6 7 8 9 10; do sleep .1; done; exit 4$n'
+
+
+def test_cancelled_command_gets_its_grace_and_one_term(tmp_path: Path, guarded: Starter) -> None:
+    """The news may come with every renewal; a command that takes a second TERM for `at once` must get only one."""
+    path = _lease(tmp_path)
+    run = guarded.ready(COUNT_TERMS, lease=path, lease_s=600, grace_s=30)
+    Path(path).write_text("renewed\ncancelled\n")
+    Path(path).write_text("renewed\ncancelled\n")
+    facts = run.finish()
+    assert (facts["stopped_by"], facts["exit_code"], facts["stop_signal"]) == ("cancelled", 41, None)
+
+
+def test_term_from_whoever_cancelled_is_not_a_second_one(tmp_path: Path, guarded: Starter) -> None:
+    """`cancel` on this host marks the run, which its renewal may see, and sends TERM: one wish, told twice."""
+    path = _lease(tmp_path)
+    script = f"{COUNT_TERMS.replace('n+1))', 'n+1)); echo told')}"
+    run = guarded.ready(script, lease=path, lease_s=600, grace_s=30)
+    Path(path).write_text("cancelled\n")
+    run.expect(b"told")
+    run.send(signal.SIGTERM)
+    facts = run.finish()
+    assert (facts["stopped_by"], facts["exit_code"], facts["first"]) == ("cancelled", 41, signal.SIGTERM)
+
+
+def test_lease_is_renewed_while_a_cancelled_command_uses_its_grace(tmp_path: Path, guarded: Starter) -> None:
+    path = _lease(tmp_path)
+    run = guarded.ready('trap "" TERM; echo ready; sleep 1.6; exit 7', lease=path, lease_s=1.6, grace_s=30)
+    news = os.open(path, os.O_WRONLY)
+    os.write(news, b"cancelled\n")
+    while run.process.poll() is None:
+        os.write(news, b"renewed\n")
+        time.sleep(0.1)
+    os.close(news)
+    facts = run.finish()
+    assert (facts["stopped_by"], facts["exit_code"]) == ("cancelled", 7)
+
+
+def test_stubborn_command_that_is_cancelled_is_killed_after_its_grace(tmp_path: Path, guarded: Starter) -> None:
+    path = _lease(tmp_path)
+    run = guarded.ready(STUBBORN, lease=path, lease_s=600, grace_s=0.3)
+    Path(path).write_text("cancelled\n")
+    facts = run.finish()
+    assert (facts["stopped_by"], facts["signal"]) == ("cancelled", signal.SIGKILL)
+    assert run.left() == set()
+
+
+def test_cancelling_ends_the_pause(tmp_path: Path, guarded: Starter) -> None:
+    path = _lease(tmp_path)
+    run = guarded.ready("echo ready; exit 1", lease=path, lease_s=600, attempts=2, pause_s=60)
+    wait_until(lambda: not alive(run.started()["command"]))
+    Path(path).write_text("cancelled\n")
+    facts = run.finish()
+    assert (len(facts["attempts"]), facts["interrupted"]) == (1, "cancelled")

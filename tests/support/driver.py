@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Union
 
 from cronguard.core.model import Lease
 from cronguard.system.clock import boot_s
@@ -20,7 +20,7 @@ from cronguard.system.supervisor import Command, KeptLease, Limits, pause, super
 
 
 class ScriptedLease(Lease):
-    """News as the test writes it to a pipe: a line `renewed` or `lost` each."""
+    """News as the test writes it to a pipe: a line `renewed`, `lost` or `cancelled` each."""
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)
@@ -28,12 +28,12 @@ class ScriptedLease(Lease):
     def fileno(self) -> int:
         return self._fd
 
-    def news(self) -> List[Optional[float]]:
+    def news(self) -> List[Union[float, str]]:
         try:
             lines = os.read(self._fd, 4096).split()
         except BlockingIOError:
             return []
-        return [boot_s() if line == b"renewed" else None for line in lines]
+        return [boot_s() if line == b"renewed" else line.decode() for line in lines]
 
 
 def main() -> int:

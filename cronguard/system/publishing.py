@@ -1,0 +1,58 @@
+"""Files that others read while they are written: a reader sees the old one or the new one, whole, never a part.
+
+By rename(2) within a directory, after fsync(2): a power cut leaves one of the two. The new file is readable for all as
+far as the umask allows, for who writes (cron) is seldom who reads (a web server, node_exporter).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from cronguard.errors import CronguardError
+
+_MODE = 0o644
+
+
+def publish(path: str, text: str) -> None:
+    """Replace the file at that path. CronguardError, with nothing changed or left behind, when that cannot be done.
+
+    Through a symbolic link its target is replaced. What is no regular file, such as /dev/null or a fifo, is written to.
+    """
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        target = os.path.realpath(path)
+        if os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):
+            with open(target, "wb") as stream:
+                stream.write(data)
+        else:
+            _replace(target, data)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise CronguardError(f"cannot write: {path}: {(why or 'failed').lower()}") from None
+
+
+def _replace(target: str, data: bytes) -> None:
+    directory, name = os.path.split(target)
+    # Hidden and of another ending: node_exporter reads every *.prom, a web server may list what is there.
+    temporary = os.path.join(directory, f".{name[:200]}.{os.getpid()}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, _MODE)
+        with open(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, target)
+    except OSError:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+        raise
+    _sync_directory(directory)
+
+
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
