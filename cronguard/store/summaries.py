@@ -19,6 +19,7 @@ _FACTS = (
     "schedule_kind", "schedule_text", "zone", "key", "timeout_s", "grace_s", "max_late_s", "look_back_s", "redo",
     "alerts", "limit_s",
 )
+_TIMES = ("schedule_kind", "schedule_text", "zone", "key")  # when it is due, and what once means
 _STATE = (
     "first_seen_at", "since_at", "paused_since_at", "paused_until_at", "paused_reason", "last_success_at",
     "last_success_key", "last_success_slot_at", "successes", "failures_in_row", "skips_in_row", "last_skip_reason",
@@ -38,17 +39,21 @@ _HARMLESS_SKIPS = ("already_done", "paused")
 
 def remembered(facts: JobFacts, seen_at: datetime) -> Statement:
     """The job as it is now defined; its first sight is kept. With another schedule or zone it is looked at anew from
-    now on: slots of before are not missed by it."""
+    now on: slots of before are not missed by it. A start without a schedule (by a script, say) does not take away the
+    one that the crontab line has: a job of which nothing is expected any more would be silent for ever."""
     names = ("job", *_FACTS, "first_seen_at", "since_at")
-    updates = ", ".join(f"{name} = excluded.{name}" for name in _FACTS)
-    changed = " OR ".join(
-        f"coalesce(jobs.{name}, '') <> coalesce(excluded.{name}, '')"
-        for name in ("schedule_kind", "schedule_text", "zone")
+    kept = "excluded.schedule_kind IS NULL AND jobs.schedule_kind IS NOT NULL"
+    updates = ", ".join(
+        f"{name} = CASE WHEN {kept} THEN jobs.{name} ELSE excluded.{name} END"
+        if name in _TIMES
+        else f"{name} = excluded.{name}"
+        for name in _FACTS
     )
+    changed = " OR ".join(f"coalesce(jobs.{name}, '') <> coalesce(excluded.{name}, '')" for name in _TIMES[:3])
     return Statement(
         f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
         f" ON CONFLICT (job) DO UPDATE SET {updates},"
-        f" since_at = CASE WHEN {changed} THEN excluded.since_at ELSE jobs.since_at END",
+        f" since_at = CASE WHEN NOT ({kept}) AND ({changed}) THEN excluded.since_at ELSE jobs.since_at END",
         _facts_values(facts, seen_at),
     )
 

@@ -57,9 +57,7 @@ def test_job_can_be_known_before_its_first_run(store: SqlStore) -> None:
     assert (summary.successes, summary.usual_duration_s, summary.strip) == ((), None, "")
 
 
-@pytest.mark.parametrize(
-    "change", [{"schedule": ScheduleText("cron", "0 3 * * *")}, {"schedule": None}, {"zone": "Europe/Berlin"}]
-)
+@pytest.mark.parametrize("change", [{"schedule": ScheduleText("cron", "0 3 * * *")}, {"zone": "Europe/Berlin"}])
 def test_job_is_looked_at_anew_from_a_change_of_schedule_or_zone(store: SqlStore, change: Any) -> None:
     """Schedule changes do not make old slots missed."""
     see(store, AT)
@@ -70,6 +68,17 @@ def test_job_is_looked_at_anew_from_a_change_of_schedule_or_zone(store: SqlStore
     assert (summary.since_utc, summary.first_seen_utc) == (AT + 2 * HOUR, AT)
     see(store, AT + 3 * HOUR, **change)
     assert summary_of(store).since_utc == AT + 2 * HOUR
+
+
+def test_a_start_without_a_schedule_takes_none_away(store: SqlStore) -> None:
+    """A script that starts the job as well must not make it a job of which nothing is expected."""
+    see(store, AT)
+    see(store, AT + HOUR, schedule=None, zone="Asia/Tokyo", key="none", timeout_s=5.0)
+    summary = summary_of(store)
+    assert (summary.facts.schedule, summary.facts.zone, summary.facts.key) == (
+        facts().schedule, facts().zone, facts().key,
+    )  # fmt: skip
+    assert (summary.facts.timeout_s, summary.since_utc) == (5.0, AT)
 
 
 def test_runs_by_hand_and_late_reports_change_no_definition(store: SqlStore) -> None:

@@ -349,10 +349,11 @@ def test_dst_gap_and_fold_run_once_each(at: Callable[..., Dict[str, str]], tmp_p
     assert keys == ["2026-10-25T02:30", "2026-03-29T02:30"]
 
 
-def test_a_run_by_hand_does_not_forget_the_jobs_schedule(at: Callable[..., Dict[str, str]]) -> None:
+def test_a_run_without_it_does_not_forget_the_jobs_schedule(at: Callable[..., Dict[str, str]]) -> None:
     """`cronguard run backup --force -- ...` leaves away what the crontab line says; `status` must still know it."""
     assert cronguard("run", "j", *SLOT, "--", "true", env=at()).returncode == 0
     assert cronguard("run", "j", "--force", "--timeout", "9s", "--", "true", env=at()).returncode == 0
+    assert cronguard("run", "j", "--timeout", "9s", "--", "true", env=at()).returncode == 0
     (job,) = json.loads(cronguard("status", "--json", env=at()).stdout)["jobs"]
     assert job["schedule"] == {"cron": "0 2 * * *"}
 
