@@ -32,6 +32,7 @@ from cronguard.store.spool import Spool
 from cronguard.store.worker import StoreWorker
 from cronguard.system import clock, host, identity
 from cronguard.system.notifier import Notifier
+from cronguard.system.outbox import Outbox
 from cronguard.system.pinger import Ping, once
 from cronguard.system.secrets import resolve
 from cronguard.workspace import Workspace, open_workspace
@@ -156,9 +157,10 @@ def _alarm(scene: _Scene) -> Alarm:
     remind = NOTIFY["remind"]
     remind_text = text_of(remind, notify["remind"]) if "remind" in notify else str(remind.default)
     urls = notify.get("urls")
+    outbox = Outbox(f"{scene.workspace.spool_dir}/outbox")
     return Alarm(
         worker=scene.worker,
-        notifier=Notifier(tuple(urls) if isinstance(urls, list) else (), scene.environ),
+        notifier=Notifier(tuple(urls) if isinstance(urls, list) else (), scene.environ, outbox),
         remind_s=parse_duration(remind_text),
         at_utc=scene.at_utc,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple, Optional, Tuple
 
 from cronguard.core.model import JobRow, ScheduleText, Slot
@@ -11,6 +12,7 @@ from cronguard.core.schedule import Schedule, parse_schedule
 from cronguard.errors import ScheduleError
 
 STATES = ("running", "paused", "ok", "failed", "timeout", "aborted", "lost", "skipped", "never_ran")
+_parsed = lru_cache(maxsize=4096)(parse_schedule)  # thousands of jobs share a few schedules
 Due = Tuple[Optional[ScheduleText], str]  # schedule and zone
 
 
@@ -47,7 +49,7 @@ def schedule_of(due: Due) -> Optional[Schedule]:
     if text is None:
         return None
     try:
-        return parse_schedule(text, zone)
+        return _parsed(text, zone)
     except ScheduleError:
         return None
 

@@ -1,8 +1,9 @@
 """From findings to people: incidents in the store, notices for this invocation, deliveries, and what became of them.
 
-The store decides who tells what, so that of many hosts one does. A notice that did not reach every channel is settled
-as not delivered, and the next check, wherever it runs, tries again; nothing here can lose an incident. Without channels
-a notice counts as delivered when it is printed: cron mails it.
+The store decides who tells what, so that of many hosts one does. A notice that no channel took is settled as not
+delivered, and the next check, wherever it runs, tries again; nothing here can lose an incident. What one channel took
+and another did not waits for the latter on this host, so that the former hears it once. Without channels a notice
+counts as delivered when it is printed: cron mails it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,10 @@ from typing import NamedTuple, Sequence, Tuple
 from cronguard.core.alerting import message_of
 from cronguard.core.model import Event, Finding, Notice, Say
 from cronguard.errors import StoreError
-from cronguard.pipeline.passage import Budget
 from cronguard.store.worker import StoreWorker
 from cronguard.system.notifier import Notifier
 
 WITHIN_S = 10.0
-# A notice is this invocation's for a minute; what has not been tried by then is left to the next check.
-TELLING_S = 40.0
 
 
 class Alarm(NamedTuple):
@@ -34,21 +32,16 @@ class Alarm(NamedTuple):
 def tell_people(alarm: Alarm, jobs: Sequence[str], findings: Sequence[Finding], say: Say) -> Tuple[Notice, ...]:
     """Bring incidents in line with the findings and send what is to be told. StoreError when the store cannot."""
     alarm.worker.call(lambda store: store.prepare(WITHIN_S), WITHIN_S)
+    alarm.notifier.retry()
     notices = alarm.worker.call(
         lambda store: store.sync_incidents(jobs, findings, alarm.at_utc, alarm.remind_s, WITHIN_S), WITHIN_S
     )
-    budget = Budget(TELLING_S)
     for notice in notices:
-        _settle(alarm, notice, budget.left() > 0 and _delivered(alarm, notice, say), say)
+        _settle(alarm, notice, alarm.notifier.tell(message_of(notice, alarm.at_utc)), say)
+    for failure in alarm.notifier.failures:
+        text = f"{failure.why}; the next check --notify tries again"
+        say(Event("not_told", "error", {"channel": failure.channel}, text))
     return tuple(notices)
-
-
-def _delivered(alarm: Alarm, notice: Notice, say: Say) -> bool:
-    failures = alarm.notifier.tell(message_of(notice, alarm.at_utc))
-    for failure in failures:
-        fields = {"job": notice.incident.job or None, "kind": notice.incident.kind, "channel": failure.channel}
-        say(Event("not_told", "error", fields, f"{failure.why}; the next check --notify tries again"))
-    return not failures
 
 
 def _settle(alarm: Alarm, notice: Notice, delivered: bool, say: Say) -> None:

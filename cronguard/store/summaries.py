@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import List, Optional, Sequence, Tuple
 
 from cronguard.core.model import Alerts, JobFacts, JobRow, RunRow, ScheduleText, Skip, Success
@@ -220,9 +221,13 @@ def job_row(values: Values, leased: bool) -> JobRow:
 
 def _facts_of(values: Values) -> JobFacts:
     job, kind, text, *others, alerts, limit_s = values
-    # A newer version's fields are passed over.
-    known = {name: value for name, value in json.loads(alerts).items() if name in Alerts._fields}
-    return JobFacts._make((job, ScheduleText(kind, text) if kind else None, *others, Alerts(**known), limit_s))
+    return JobFacts._make((job, ScheduleText(kind, text) if kind else None, *others, _alerts_of(alerts), limit_s))
+
+
+@lru_cache(maxsize=100)
+def _alerts_of(text: str) -> Alerts:
+    """Cached, for most of 10,000 jobs have the same. A newer version's fields are passed over."""
+    return Alerts(**{name: value for name, value in json.loads(text).items() if name in Alerts._fields})
 
 
 def _since(since_at: datetime, paused_until: Optional[datetime]) -> datetime:

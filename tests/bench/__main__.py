@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Callable, Dict, List, Optional, Sequence, TypeVar
 
-from tests.bench import measures
+from tests.bench import looking, measures
 from tests.bench.contenders import BARE, FLOOR, Contender, lineup
 from tests.support import postgres
 
@@ -30,9 +30,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20, help="counted rounds of short runs (20)")
     parser.add_argument("--dsn", help="PostgreSQL to use; without it the embedded one, if it is installed")
     parser.add_argument("--short", action="store_true", help="leave out the gigabyte and the 200 at once")
+    parser.add_argument("--only", choices=["looking"], help="only that table, which the others leave out")
     options = parser.parse_args()
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cg-bench-")))
+        if options.only == "looking":
+            _looking(work, options.dsn or _own_server(stack))
+            return
         contenders = lineup(work, options.dsn or _own_server(stack), stack)
         _short_runs(contenders, work, options.rounds)
         _memory(contenders, work)
@@ -105,6 +109,16 @@ def _herds(contenders: Sequence[Contender]) -> None:
         each = f"{1e3 * herd.cpu_s / measures.HERD:.1f}"
         rows.append([contender.name, f"{herd.wall_s:.2f}", each, times, str(herd.failed)])
     _table(f"{measures.HERD} at once", ["", "s", "CPU ms each", "x CPU", "failed"], rows)
+
+
+def _looking(work: Path, dsn: Optional[str]) -> None:
+    rows = [
+        [f"{each.command} --json, {each.store}", f"{each.few_s:.2f}", f"{each.many_s:.2f}", f"{each.ratio:.2f}"]
+        for each in looking.looking(work, dsn)
+    ]
+    few, many = (f"s, {looking.JOBS * runs:,} runs" for runs in (looking.FEW, looking.MANY))
+    title = f"Looking at {looking.JOBS:,} jobs; wanted: a ratio of at most {looking.WANTED}"
+    _table(title, ["", few, many, "ratio"], rows)
 
 
 def _table(title: str, head: List[str], rows: List[List[str]]) -> None:

@@ -118,6 +118,23 @@ def test_alert_that_a_channel_did_not_take_is_said_and_sent_by_the_next_check(
         assert len(hook.received) == before + 1
 
 
+def test_channel_that_fails_does_not_make_the_others_repeat_themselves(local_site: Site, hook: PingServer) -> None:
+    """FR-102: each channel hears of beginning and end once, in order, the broken one when it works again."""
+    with PingServer(statuses=[404, 404, 404]) as broken:
+        local_site.channels(f"http://127.0.0.1:{hook.port}/hook", f"http://127.0.0.1:{broken.port}/hook")
+        for minute in (15, 20):
+            assert "HTTP 404" in local_site.check(f"2026-01-20T02:{minute}Z").stderr
+        assert told(hook) == ["missed opened"]
+        local_site.run("2026-01-20T02:25:00Z")
+        assert "HTTP 404" in local_site.check("2026-01-20T02:30Z").stderr
+        assert told(hook) == ["missed opened", "missed recovered"]
+        refused = len(broken.received)
+        assert local_site.check("2026-01-20T02:35Z").stderr == ""
+        assert told(broken)[refused:] == ["missed opened", "missed recovered"]
+        assert local_site.check("2026-01-20T02:40Z").stderr == ""
+        assert len(broken.received) == refused + 2
+
+
 def test_hiccup_is_retried_at_once(local_site: Site) -> None:
     with PingServer(statuses=[503]) as hook:
         local_site.channels(f"http://127.0.0.1:{hook.port}/hook")
