@@ -70,13 +70,16 @@ class Weather:
                 self._at_end(each, each.at_end)
 
     def clear_up(self) -> None:
-        """Undo at once what is under way."""
+        """Undo at once what is under way; whoever has not begun is sent home."""
         self.note("peace")
         while self._later:
             heapq.heappop(self._later)[2]()
         for each in self.active:
             each.at_end = None
             self._release(each)
+            if each.trace is None and not each.over:
+                each.struck.add("term")
+                each.send(signal.SIGTERM)
 
     def _after(self, delay_s: float, act: Callable[[], None]) -> None:
         self._scheduled += 1
