@@ -9,7 +9,7 @@ import pytest
 
 pytest_plugins = ["tests.support.stores"]
 
-KEPT = {"PATH", "LANG", "CRONGUARD_TEST_DSN", "CRONGUARD_TEST_SERVER", "CI", "PYTHONPATH", "VIRTUAL_ENV"}
+KEPT = {"PATH", "LANG", "CRONGUARD_TEST_DSN", "CRONGUARD_TEST_PG_BIN", "CI", "PYTHONPATH", "VIRTUAL_ENV"}
 
 
 @pytest.fixture(autouse=True)

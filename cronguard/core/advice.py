@@ -25,8 +25,8 @@ _COMPARED = (
 def check_first(
     kind: str, row: JobRow, verdict: Optional[Verdict], tail: str, last_good: Optional[RunRow], due_utc: datetime
 ) -> Tuple[str, ...]:
-    """Lines to act on. `tail`: the end of the last run's output; `last_good`: the last success; `due_utc`: when
-    a start was due."""
+    """Lines to act on. `tail`: the end of the last run's output; `last_good`: the row of the last success;
+    `due_utc`: when a start was due."""
     found: List[str] = []
     found += _holder(row, verdict)
     if kind != "slow":

@@ -212,8 +212,14 @@ def _spec(request: RunRequest, document: Table, choices: Choices) -> JobSpec:
         on_store_error=found["on_store_error"],
         skip_exit_code=found["skip_exit_code"],
         env={**_strings(defaults.get("env")), **_strings(table.get("env"))},
-        alerts=overruled(Alerts(), found),
+        alerts=_alerts(found),
     )
+
+
+def _alerts(found: Mapping[str, Any]) -> Alerts:
+    """Where keys are somebody's text, nobody can say which of them are missing: no slot is asked for by its own."""
+    alerts = overruled(Alerts(), found)
+    return alerts if found["run_key"] is None else alerts._replace(slots="latest")
 
 
 def overruled(alerts: Alerts, values: Mapping[str, Any]) -> Alerts:

@@ -7,9 +7,10 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 import pytest
 
 from cronguard.core.config import Resolved, resolve_job, resolve_settings, resolve_store
-from cronguard.core.model import RunRequest
+from cronguard.core.model import Alerts, RunRequest
 from cronguard.core.settings import SETTINGS
 from cronguard.errors import ConfigError
+from cronguard.pipeline.placing import facts_of
 
 FILE = "/etc/cronguard/config.toml"
 
@@ -253,3 +254,36 @@ def test_store_is_taken_from_the_most_specific_source() -> None:
     found = [resolve_store(given, job, document, FILE, variables) for given, job, variables in asked]
     assert [each.value_text for each in found if each] == ["1", "2", "3", "4"]
     assert resolve_store(None, None, {}, "", {}) is None
+
+
+# --- alerts ---
+
+
+def test_alert_settings_come_from_job_table_and_defaults() -> None:
+    document = {
+        "defaults": {"max_failures": 5, "allow_late": "1h", "slots": "each"},
+        "jobs": {"nightly": {"allow_late": 300, "slow_factor": 2.5, "max_age": "2d", "allow_long": "3h"}},
+    }
+    wanted = Alerts("each", 300.0, 10800.0, 172800.0, 5, 5, 2.5)
+    assert resolved(document=document).spec.alerts == wanted
+    assert resolved().spec.alerts == Alerts()
+    assert resolved({"run_key": "batch 7"}, document).spec.alerts == wanted._replace(slots="latest")
+
+
+def test_wrong_alert_settings_are_told_with_their_place() -> None:
+    wrong = {"slow_factor": 1, "max_failures": 0, "slots": "every", "allow_late": True, "max_skip": 3}
+    found = problems(document={"defaults": wrong, "notify": {"ping": "x", "urls": [1], "reminds": "1h"}})
+    assert len(found) == 8
+    assert all(any(name in problem for problem in found) for name in (*wrong, "max_skips", "ping", "urls", "remind"))
+
+
+@pytest.mark.parametrize(
+    ("options", "limit_s"),
+    [
+        ({"timeout": "1h", "grace": "10s"}, 3610.0),
+        ({"timeout": "1h", "grace": "10s", "retries": "2", "retry_delay": "30s"}, 3 * 3610.0 + 30 + 60),
+        ({"timeout": "0"}, None),
+    ],
+)
+def test_longest_run_has_all_attempts_and_pauses_in_it(options: Mapping[str, str], limit_s: Optional[float]) -> None:
+    assert facts_of(resolved(options).spec, "UTC").limit_s == limit_s

