@@ -113,12 +113,15 @@ def _herds(contenders: Sequence[Contender]) -> None:
 
 def _looking(work: Path, dsn: Optional[str]) -> None:
     rows = [
-        [f"{each.command} --json, {each.store}", f"{each.few_s:.2f}", f"{each.many_s:.2f}", f"{each.ratio:.2f}"]
+        [
+            f"{each.command} --json, {each.store}", f"{each.few.wall_s:.2f}", f"{each.many.wall_s:.2f}",
+            f"{each.many.wall_s / each.few.wall_s:.2f}", f"{each.many.cpu_s / each.few.cpu_s:.2f}",
+        ]
         for each in looking.looking(work, dsn)
     ]
     few, many = (f"s, {looking.JOBS * runs:,} runs" for runs in (looking.FEW, looking.MANY))
     title = f"Looking at {looking.JOBS:,} jobs; wanted: a ratio of at most {looking.WANTED}"
-    _table(title, ["", few, many, "ratio"], rows)
+    _table(title, ["", few, many, "ratio", "CPU ratio"], rows)
 
 
 def _table(title: str, head: List[str], rows: List[List[str]]) -> None:
