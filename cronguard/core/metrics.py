@@ -36,6 +36,7 @@ class _Family(NamedTuple):
     name: str
     help: str
     value: Callable[[JobStatus, JobRow, Facts], Value]
+    type: str = "gauge"
 
 
 def _seconds(at_utc: Optional[datetime]) -> Value:
@@ -84,6 +85,22 @@ _FAMILIES = (
         lambda status, row, facts: row.skips_in_row,
     ),
     _Family(
+        "runs_total", "Runs that were started, since the job was first seen.",
+        lambda status, row, facts: row.runs_total, "counter",
+    ),
+    _Family(
+        "failures_total", "Runs that did not end well, and starts refused by --on-conflict fail.",
+        lambda status, row, facts: row.failures_total, "counter",
+    ),
+    _Family(
+        "skips_total", "Invocations that started nothing, those for a slot already done included.",
+        lambda status, row, facts: row.skips_total, "counter",
+    ),
+    _Family(
+        "last_claim_seconds", "How long the latest finished run waited for its claim: the store's latency.",
+        lambda status, row, facts: row.last_claim_s,
+    ),
+    _Family(
         "paused", "Whether the job is paused: 1 or 0.",
         lambda status, row, facts: float(is_paused(row, facts.now_utc)),
     ),
@@ -103,7 +120,7 @@ def exposition(facts: Facts) -> str:
 
 def _family(family: _Family, facts: Facts) -> List[str]:
     name = f"cronguard_job_{family.name}"
-    lines = _head(name, family.help)
+    lines = _head(name, family.help, family.type)
     for status in facts.jobs:
         value = family.value(status, status.row, facts) if status.row else None
         if value is not None:
@@ -137,8 +154,8 @@ def _last_success(row: JobRow) -> Value:
     return float(row.strip[-1] == "s") if row.strip else None
 
 
-def _head(name: str, help_: str) -> List[str]:
-    return [f"# HELP {name} {help_}", f"# TYPE {name} gauge"]
+def _head(name: str, help_: str, type_: str = "gauge") -> List[str]:
+    return [f"# HELP {name} {help_}", f"# TYPE {name} {type_}"]
 
 
 def _sample(name: str, labels: Sequence[Tuple[str, str]], value: float) -> str:

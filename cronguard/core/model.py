@@ -223,6 +223,7 @@ class Claimed(NamedTuple):
     sent_at: float
     trigger: str
     took_over: Tuple[str, ...] = ()  # ids of dead runs closed as `lost` on the way
+    took_s: Optional[float] = None  # from look to claim, by whoever asked for it
 
 
 class Held(NamedTuple):
@@ -319,6 +320,7 @@ class Finish(NamedTuple):
     leftovers: Tuple[Process, ...]
     orphans: Tuple[int, ...]  # non-empty: the claim is not dropped, they hold it on this host
     stdin_unread: bool
+    claim_s: Optional[float] = None
 
 
 class Skip(NamedTuple):
@@ -443,6 +445,10 @@ class JobRow(NamedTuple):
     last_skip_reason: Optional[str] = None
     last_skip_holder: Optional[str] = None
     pruned_before_utc: Optional[datetime] = None  # slots before that are refused unless forced: their rows are gone
+    runs_total: int = 0  # these three since the job was first seen, whatever was pruned
+    failures_total: int = 0
+    skips_total: int = 0
+    last_claim_s: Optional[float] = None  # how long the latest finished run's claim took to get
 
 
 class Finding(NamedTuple):

@@ -73,6 +73,7 @@ def _look_and_claim(
 ) -> Union[policy.Decision, Claimed]:
     """One try. `Go` never comes back: a claim refused for a reason that --force overrides would be a fault."""
     budget = Budget(START_S)
+    began = boot_s()
     facts, lock, key = request.facts, request.lock, request.run_key
     s.store.call(lambda store: store.prepare(budget.left()), budget.left())
     sight = s.store.call(lambda store: store.look(facts.job, lock, key, s.judge, budget.left()), budget.left())
@@ -85,7 +86,9 @@ def _look_and_claim(
         say_no_timeout(s)
     fresh = request._replace(now_utc=s.now())
     answer = s.store.call(lambda store: store.claim(fresh, s.judge, budget.left()), budget.left())
-    return answer if isinstance(answer, Claimed) else policy.decide(question, policy.sight_of(answer))
+    if isinstance(answer, Claimed):
+        return answer._replace(took_s=round(boot_s() - began, 6))
+    return policy.decide(question, policy.sight_of(answer))
 
 
 def decide_on_this_host(s: Surroundings, request: ClaimRequest, question: policy.Question) -> policy.Decision:

@@ -106,7 +106,7 @@ def _run(s: Surroundings, request: ClaimRequest, claim: Optional[Claimed]) -> Pa
     exit_ = exit_._replace(tail=mask_known(exit_.tail, s.secrets))
     duration_s = boot_s() - began
     outcome = judging.judge(exit_, s.spec.timeout_s)
-    finish = finish_of(s, exit_, outcome, duration_s, tries)
+    finish = finish_of(s, exit_, outcome, duration_s, tries)._replace(claim_s=claim.took_s if claim else None)
     record(s, request, claim, finish)
     say_finished(s, request, finish)
     if pinger is not None:

@@ -37,6 +37,8 @@ def finish(session: Session, dialect: Dialect, run_id: str, fence: Optional[int]
     if row.status == "running" and ledger.holds:
         ended = _with_reason(rows.finished_row(row, end), ledger.cancelled)
         statements = [_write_outcome(ended), *_summary(ended, ledger.successes)]
+        if end.claim_s is not None:
+            statements.append(summaries.claim_took(row.job, end.claim_s))
         if not end.orphans:
             statements.append(_free(row))
         session.run(statements)

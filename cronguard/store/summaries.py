@@ -24,7 +24,7 @@ _TIMES = ("schedule_kind", "schedule_text", "zone", "key")  # when it is due, an
 _STATE = (
     "first_seen_at", "since_at", "paused_since_at", "paused_until_at", "paused_reason", "last_success_at",
     "last_success_key", "last_success_slot_at", "successes", "failures_in_row", "skips_in_row", "last_skip_reason",
-    "last_skip_holder", "pruned_before_at", "strip",
+    "last_skip_holder", "pruned_before_at", "strip", "runs_total", "failures_total", "skips_total", "last_claim_s",
 )
 _LETTERS = {"success": "s", "failed": "f", "timeout": "t", "aborted": "a", "lost": "l"}
 _SUCCESSES_KEPT = 21
@@ -88,8 +88,15 @@ def _facts_values(facts: JobFacts, seen_at: datetime) -> Values:
 def claimed(job: str, run_id: str) -> Statement:
     """A run began: the streak of skips is over."""
     return Statement(
-        "UPDATE jobs SET last_run_id = ?, running_run_id = ?, skips_in_row = 0 WHERE job = ?", (run_id, run_id, job)
+        "UPDATE jobs SET last_run_id = ?, running_run_id = ?, skips_in_row = 0, runs_total = runs_total + 1"
+        " WHERE job = ?",
+        (run_id, run_id, job),
     )
+
+
+def claim_took(job: str, claim_s: float) -> Statement:
+    """How long the latest claim took to get: what a crowded or distant store costs every start."""
+    return Statement("UPDATE jobs SET last_claim_s = ? WHERE job = ?", (claim_s, job))
 
 
 def succeeded(row: RunRow, successes: str) -> List[Statement]:
@@ -109,7 +116,8 @@ def unsuccessful(row: RunRow) -> Statement:
     return Statement(
         "UPDATE jobs SET failures_in_row = CASE WHEN ? = 'manual' OR (failures_in_row > 0 AND EXISTS"
         " (SELECT 1 FROM runs WHERE job = ? AND run_key = ? AND claim_no < ? AND trigger <> 'manual'))"
-        " THEN failures_in_row ELSE failures_in_row + 1 END, strip = substr(strip || ?, 2),"
+        " THEN failures_in_row ELSE failures_in_row + 1 END, failures_total = failures_total + 1,"
+        " strip = substr(strip || ?, 2),"
         " running_run_id = CASE WHEN running_run_id = ? THEN NULL ELSE running_run_id END WHERE job = ?",
         (row.trigger, row.job, row.run_key, row.claim_no, _LETTERS[row.status], row.run_id, row.job),
     )
@@ -133,14 +141,18 @@ def skipped(skip: Skip) -> List[Statement]:
     if skip.status != "skipped":
         counted = "" if skip.trigger == "manual" else "failures_in_row = failures_in_row + 1,"
         return [
-            Statement(f"UPDATE jobs SET {counted} strip = substr(strip || ?, 2) WHERE job = ?",
-                      (_LETTERS[skip.status], job))
+            Statement(
+                f"UPDATE jobs SET {counted} failures_total = failures_total + 1, strip = substr(strip || ?, 2)"
+                " WHERE job = ?",
+                (_LETTERS[skip.status], job),
+            )
         ]
     if skip.reason in _HARMLESS_SKIPS:
-        return []
+        return [Statement("UPDATE jobs SET skips_total = skips_total + 1 WHERE job = ?", (job,))]
     return [
         Statement(
-            "UPDATE jobs SET skips_in_row = skips_in_row + 1, last_skip_reason = ?, last_skip_holder = ? WHERE job = ?",
+            "UPDATE jobs SET skips_in_row = skips_in_row + 1, skips_total = skips_total + 1, last_skip_reason = ?,"
+            " last_skip_holder = ? WHERE job = ?",
             (skip.reason, skip.holder, job),
         )
     ]
@@ -216,6 +228,10 @@ def job_row(values: Values, leased: bool) -> JobRow:
         last_skip_reason=state["last_skip_reason"],
         last_skip_holder=state["last_skip_holder"],
         pruned_before_utc=rows.instant(state["pruned_before_at"]),
+        runs_total=int(state["runs_total"]),
+        failures_total=int(state["failures_total"]),
+        skips_total=int(state["skips_total"]),
+        last_claim_s=state["last_claim_s"],
     )
 
 

@@ -206,3 +206,13 @@ def test_summaries_never_read_the_history(store: SqlStore, names: Any) -> None:
     text = plan(store, select_statement(names))
     for scan in ("SCAN a", "SCAN b", "SCAN l", "Seq Scan on runs", "Seq Scan on locks"):
         assert scan not in text, text
+
+
+def test_totals_count_what_was_started_failed_and_skipped(store: SqlStore) -> None:
+    """Counters for Prometheus: pruning and runs by hand take nothing from them."""
+    for status in ("failed", "success"):
+        run(store, status, status, {"claim_s": 0.25})
+    store.record_skip(skip("already_done"), WITHIN_S)
+    summary = summary_of(store)
+    assert (summary.runs_total, summary.failures_total, summary.skips_total) == (2, 1, 1)
+    assert summary.last_claim_s == 0.25

@@ -14,6 +14,7 @@ from cronguard.core.standing import standing_of
 from tests.support.rows import job_row, run_row
 
 NOW = datetime(2026, 1, 20, 9, 30, tzinfo=timezone.utc)
+COUNTERS = {f"cronguard_job_{name}" for name in ("runs", "failures", "skips")}
 HOSTILE = 'back\\slash "quoted"\nnext line \u00e9 \\n'
 
 
@@ -25,7 +26,8 @@ def parsed(facts: Facts) -> Dict[Tuple[str, ...], float]:
     for family in families:
         assert re.fullmatch(r"cronguard_[a-z_]+", family.name)
         assert family.documentation
-        assert family.type == "gauge"
+        # The parser takes `_total` off a counter's name.
+        assert family.type == ("counter" if family.name in COUNTERS else "gauge")
         if "timestamp" in family.name or "duration" in family.name or "lateness" in family.name:
             assert family.name.endswith("_seconds")
         for sample in family.samples:
@@ -43,6 +45,7 @@ def test_numbers_of_a_job() -> None:
     row = job_row(
         "nightly", ScheduleText("every", "1h"), last_success_utc=NOW - timedelta(days=1), last_run=last, strip="sf",
         usual_duration_s=10.0, failures_in_row=1, skips_in_row=2, paused_since_utc=NOW - timedelta(minutes=1),
+        runs_total=9, failures_total=4, skips_total=30, last_claim_s=0.25,
     )  # fmt: skip
     numbers = parsed(facts(row, missed={"nightly": 7}))
     assert numbers == {
@@ -57,6 +60,10 @@ def test_numbers_of_a_job() -> None:
         ("slots_missed", "nightly"): 7.0,
         ("failures_in_row", "nightly"): 1.0,
         ("skips_in_row", "nightly"): 2.0,
+        ("runs_total", "nightly"): 9.0,
+        ("failures_total", "nightly"): 4.0,
+        ("skips_total", "nightly"): 30.0,
+        ("last_claim_seconds", "nightly"): 0.25,
         ("paused", "nightly"): 1.0,
         ("next_due_timestamp_seconds", "nightly"): datetime(2026, 1, 20, 10, tzinfo=timezone.utc).timestamp(),
     }
@@ -66,7 +73,7 @@ def test_unknown_has_no_sample() -> None:
     """A zero would look like 1970, or like a run that took no time."""
     numbers = parsed(facts(job_row("new")))
     assert {name for name, *labels in numbers if labels == ["new"]} == {
-        "running", "failures_in_row", "skips_in_row", "paused",
+        "running", "failures_in_row", "skips_in_row", "paused", "runs_total", "failures_total", "skips_total",
     }  # fmt: skip
 
 
