@@ -34,5 +34,6 @@ def job_row(job: str, schedule: Optional[ScheduleText] = None, zone: str = "UTC"
     known = {name: more.pop(name) for name in tuple(more) if name in JobFacts._fields}
     facts = JobFacts(job, schedule, zone, "slot" if schedule else "none", 3600.0, 10.0, None, 7 * 86400.0, "failed")
     fields: Dict[str, Any] = dict.fromkeys(JobRow._fields[1:])
-    fields.update(first_seen_utc=LONG_AGO, paused_reason="", failures_in_row=0, skips_in_row=0, strip="", successes=())
+    fields.update(first_seen_utc=LONG_AGO, paused_reason="", strip="", successes=())
+    fields.update(dict.fromkeys(("failures_in_row", "skips_in_row", "runs_total", "failures_total", "skips_total"), 0))
     return JobRow(facts=facts._replace(**known), **{**fields, **more})
