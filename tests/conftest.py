@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import List
 
 import pytest
 
 pytest_plugins = ["tests.support.stores"]
 
 KEPT = {"PATH", "LANG", "CRONGUARD_TEST_DSN", "CRONGUARD_TEST_PG_BIN", "CI", "PYTHONPATH", "VIRTUAL_ENV"}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+    """Whatever the random order: two hundred processes at once would make others' short timeouts a lottery."""
+    items.sort(key=lambda item: item.get_closest_marker("herd") is not None)
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from cronguard.system.output import tail_text
 
 FINISH_S = 30.0  # recording the outcome; then it is spooled
 LEASE_LOST_S = 3.0  # the same, when the store has been silent for half a lease already
-SKIP_S = 5.0  # recording that nothing was started
+SKIP_S = 20.0  # recording that nothing was started: 200 at once on two cores take their time
 NOTE_S = 2.0  # remembering what became of the pings
 
 

@@ -329,7 +329,7 @@ def test_skips_in_a_row_name_the_holder() -> None:
     row = job_row("j", skips_in_row=5, last_skip_reason="lock_held", last_skip_holder="0197f3a2deadbeef")
     (finding,) = found(row, at("2026-01-20T00:00"))
     assert (finding.kind, finding.state) == ("skipping", "warning")
-    assert finding.summary == "j was skipped 5 times in a row: lock_held by run 0197f3a2. last success: never"
+    assert finding.summary == "j was skipped 5 times in a row: lock_held by run 0197f3a2deadb. last success: never"
     assert kinds(row._replace(skips_in_row=4), at("2026-01-20T00:00")) == []
 
 

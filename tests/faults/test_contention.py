@@ -44,6 +44,7 @@ def herd_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
+@pytest.mark.herd
 def test_two_hundred_at_once_run_the_slot_exactly_once(herd_url: str, tmp_path: Path) -> None:
     """The command runs once; everybody else leaves with 75 (busy) or 0 (done meanwhile), without a word of trouble."""
     env = environment(CRONGUARD_TEST="1", CRONGUARD_TEST_NOW="2026-01-20T02:00:01Z", CRONGUARD_STORE=herd_url)

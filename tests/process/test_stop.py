@@ -309,7 +309,7 @@ def test_stubborn_leftovers_are_killed_after_the_grace(tmp_path: Path) -> None:
 
 def test_zombies_do_not_pile_up(guarded: Starter) -> None:
     """FR-107: orphans that come to the keeper are reaped while the command runs."""
-    run = guarded.ready("for i in 1 2 3 4 5 6 7 8 9 10; do (true &); done; echo ready; sleep 1; exit 3")
+    run = guarded.ready("for i in 1 2 3 4 5 6 7 8 9 10; do (true &); done; echo ready; sleep 4; exit 3")
     keeper = run.started()["keeper"]
 
     def children() -> List[str]:

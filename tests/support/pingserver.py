@@ -70,7 +70,7 @@ class PingServer:
             self.received.append(request)
             self._news.notify_all()
 
-    def wait_for(self, count: int, within_s: float = 10) -> List[Received]:
+    def wait_for(self, count: int, within_s: float = 30) -> List[Received]:
         """The first `count` requests; AssertionError if they do not come in time."""
         with self._news:
             arrived = self._news.wait_for(lambda: len(self.received) >= count, within_s)
