@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import List
+from typing import Generator
 
 import pytest
+
+from tests.support.quiet import a_turn
 
 pytest_plugins = ["tests.support.stores"]
 
 KEPT = {"PATH", "LANG", "CRONGUARD_TEST_DSN", "CRONGUARD_TEST_PG_BIN", "CI", "PYTHONPATH", "VIRTUAL_ENV"}
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
-    """Whatever the random order: two hundred processes at once would make others' short timeouts a lottery."""
-    items.sort(key=lambda item: item.get_closest_marker("herd") is not None)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Tests marked `herd` have the machine to themselves."""
+    with a_turn(alone=item.get_closest_marker("herd") is not None):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
