@@ -148,14 +148,7 @@ class SqliteStore(SqlStore):
 
     def _connect(self, deadline: Deadline) -> sqlite3.Connection:
         if self._connection is None:
-            connection = sqlite3.connect(self.path, timeout=0, isolation_level=None)
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.create_function("clock_now", 0, lambda: rows.instant_text(_now()))
-            connection.create_function(
-                "clock_after", 1, lambda seconds: rows.instant_text(_now() + timedelta(seconds=seconds))
-            )
-            connection.create_function("clock_ms", 0, lambda: int(time.time() * 1000))
-            self._connection, self._file = connection, _file_at(self.path)
+            self._connection, self._file = _opened(self.path), _file_at(self.path)
         elif _file_at(self.path) != self._file:
             # What is written into a file without a name is lost in silence: better that it is spooled.
             raise StoreDown(f"store: {self.path}: the file was removed or replaced while it was in use")
@@ -181,6 +174,22 @@ class SqliteStore(SqlStore):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as problem:
             raise StoreError(f"store: {self.path}: {problem.strerror}", "name another file by --store") from None
+
+
+def _opened(path: str) -> sqlite3.Connection:
+    """A connection that is set up, or none that is left open."""
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    connection.create_function("clock_now", 0, lambda: rows.instant_text(_now()))
+    connection.create_function(
+        "clock_after", 1, lambda seconds: rows.instant_text(_now() + timedelta(seconds=seconds))
+    )
+    connection.create_function("clock_ms", 0, lambda: int(time.time() * 1000))
+    return connection
 
 
 class _SqliteSession:
