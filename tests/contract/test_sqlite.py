@@ -210,30 +210,30 @@ def test_refused_claim_leaves_the_lock_free(store: SqlStore, file: Path) -> None
     assert HostLock(f"{file}.locks", "job").try_acquire()
 
 
-def test_file_that_is_no_database_is_named(file: Path) -> None:
+def test_file_that_is_no_database_is_named(file: Path, opened: Opened) -> None:
     file.parent.mkdir()
     file.write_text("not a database, and long enough to be seen as none" * 100)
     with pytest.raises(StoreError, match=str(file)) as caught:
-        open_store(f"sqlite:{file}").prepare(WITHIN_S)
+        opened(f"sqlite:{file}")
     assert not isinstance(caught.value, StoreDown)
 
 
-def test_path_that_cannot_be_is_named(tmp_path: Path) -> None:
+def test_path_that_cannot_be_is_named(tmp_path: Path, opened: Opened) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"file/x\.db"):
-        open_store(f"sqlite:{tmp_path}/file/x.db").prepare(WITHIN_S)
+        opened(f"sqlite:{tmp_path}/file/x.db")
     with pytest.raises(StoreError, match=str(tmp_path)):
-        open_store(f"sqlite:{tmp_path}").prepare(WITHIN_S)
+        opened(f"sqlite:{tmp_path}")
 
 
-def test_newer_schema_is_refused(store: SqlStore, file: Path) -> None:
+def test_newer_schema_is_refused(store: SqlStore, file: Path, opened: Opened) -> None:
     """FR-62: old and new cronguard side by side."""
     connection = sqlite3.connect(str(file))
     connection.execute("UPDATE meta SET value = '99' WHERE name = 'schema_version'")
     connection.commit()
     connection.close()
     with pytest.raises(StoreError, match="version 99"):
-        open_store(f"sqlite:{file}").prepare(WITHIN_S)
+        opened(f"sqlite:{file}")
 
 
 def test_tables_gone_while_running_is_an_error_in_words(store: SqlStore, file: Path) -> None:
