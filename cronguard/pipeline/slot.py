@@ -121,8 +121,9 @@ def _supervised(
     """All attempts, while the claim is being renewed; a lease that cannot be is no reason to leave the row as it is."""
     if claim is None or not s.store.leased:
         return attempts(s, request, claim, pinger, None)
+    lease_s = s.spec.lease_s
     try:
-        lease = s.store.keep_renewed(claim, s.spec.lease_s)
+        lease = s.store.keep_renewed(lambda store, within_s: store.renew(claim, lease_s, within_s), lease_s)
     except StoreError as error:
         return not_run(start_error=str(error), start_code=exitcodes.OUR_FAULT), 1
     try:

@@ -8,8 +8,10 @@ counts as down), `StoreError` when it answers but cannot serve (no rights, newer
 from __future__ import annotations
 
 from datetime import datetime
-from typing import List, Optional, Protocol, Sequence
+from typing import Dict, List, Optional, Protocol, Sequence
 
+from cronguard.core.checkpoints import Checkpoint, CheckpointSet, SetAnswer
+from cronguard.core.ledger import Begun, Effect, EffectAnswer, EffectRequest, Mark
 from cronguard.core.model import (
     ClaimAnswer,
     Claimed,
@@ -26,6 +28,7 @@ from cronguard.core.model import (
     Sight,
     Skip,
 )
+from cronguard.core.queue import Counts, Item, NewItem, Settlement, Start, Steps, Take, TakeAnswer
 
 
 class Store(Protocol):
@@ -121,6 +124,91 @@ class Store(Protocol):
 
     def incidents(self, within_s: float) -> List[Incident]:
         """The open ones, oldest first."""
+
+    # Which slots were tried.
+
+    def claims(self, job: str, run_keys: Sequence[str], within_s: float) -> Dict[str, int]:
+        """How many claims each of `run_keys` has had without success so far; keys without any are absent."""
+
+    # The ledger: effects that happen once (core.ledger).
+
+    def begin_effect(self, request: EffectRequest, within_s: float) -> EffectAnswer:
+        """Mark the effect `started` before it begins, or answer the mark that is there and was not to be replaced.
+
+        `Fenced` when the run of `request.fence` does not hold its lock with that fence any more. Calling it again with
+        the same token answers `Begun` again."""
+
+    def renew_effect(self, begun: Begun, lease_s: float, within_s: float) -> str:
+        """`ours`, or `lost`: the mark is no longer this token's."""
+
+    def settle_effect(self, begun: Begun, status: str, message: str, within_s: float) -> bool:
+        """`done` or `failed`; False: the mark is no longer this token's. Repeating what had happened answers True."""
+
+    def withdraw_effect(self, begun: Begun, within_s: float) -> None:
+        """The effect was never begun: put back what was there before, as far as nothing else happened since."""
+
+    def marks(self, job: Optional[str], statuses: Sequence[str], limit: int, within_s: float) -> List[Mark]:
+        """Rows of the ledger, newest start first; all jobs for None, all statuses when empty."""
+
+    def forget_effects(self, effects: Sequence[Effect], within_s: float) -> List[Effect]:
+        """Delete these marks, whatever they say, so that the effects may happen again; answers those there were."""
+
+    def resolve_effects(self, effects: Sequence[Effect], within_s: float) -> List[Effect]:
+        """Somebody has found out that these happened: mark those that are there `done`, and answer them."""
+
+    # The queue (core.queue).
+
+    def add_items(self, job: str, items: Sequence[NewItem], within_s: float) -> int:
+        """Add what is not there yet (whatever its status), in one statement; how many that were. At most 1000 items."""
+
+    def ready_groups(self, job: str, after: Optional[str], limit: int, within_s: float) -> List[str]:
+        """Names of groups that have an item to take now, in order of name, beginning after that one (None: the first).
+
+        Costs a look-up for each group, not for each item."""
+
+    def take_items(self, take: Take, within_s: float) -> TakeAnswer:
+        """Reserve items. Two workers never get the same one, and neither waits for the other."""
+
+    def step_items(
+        self, job: str, settled: Sequence[Settlement], starting: Sequence[Start], reserve_s: float, within_s: float
+    ) -> Steps:
+        """Settle and start in one transaction; each by its token, repeating is harmless. A start renews."""
+
+    def renew_items(self, job: str, worker: str, reserve_s: float, within_s: float) -> Dict[str, int]:
+        """Extend everything that this worker has reserved, and answer it: key to token. What is absent was lost."""
+
+    def count_items(self, job: str, within_s: float) -> Counts:
+        """How many there are of each status."""
+
+    def items(
+        self, job: str, statuses: Sequence[str], group: Optional[str], limit: int, within_s: float
+    ) -> List[Item]:
+        """Items, those that may be taken soonest first; all statuses when empty, all groups for None."""
+
+    def find_items(self, job: str, keys: Sequence[str], within_s: float) -> List[Item]:
+        """Those of these keys that are there."""
+
+    def retry_items(self, job: str, keys: Sequence[str], within_s: float) -> List[str]:
+        """Let them be taken at once with all their attempts before them: dead, waiting or done ones, not reserved ones.
+
+        Answers the keys that were changed."""
+
+    def forget_items(self, job: str, keys: Sequence[str], within_s: float) -> List[str]:
+        """Delete them, reserved ones too (their worker's settlement is refused); answers those that were there."""
+
+    def clear_items(self, job: str, status: str, before_utc: Optional[datetime], limit: int, within_s: float) -> int:
+        """Delete at most so many items of one status (`done`, `dead` or `waiting`) that were added before then."""
+
+    # Checkpoints (core.checkpoints).
+
+    def set_checkpoint(self, wish: CheckpointSet, within_s: float) -> SetAnswer:
+        """Set it, unless that would undo what a newer run did."""
+
+    def checkpoints(self, job: str, within_s: float) -> List[Checkpoint]:
+        """All of a job, in order of name."""
+
+    def clear_checkpoint(self, job: str, name: str, within_s: float) -> bool:
+        """Forget it; False: there was none."""
 
     def close(self) -> None:
         """Let go of everything; never raises."""

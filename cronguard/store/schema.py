@@ -14,10 +14,11 @@ from cronguard.store.dialect import Result
 
 SQLITE_TYPES = {
     "text": "TEXT", "instant": "TEXT", "big": "INTEGER", "real": "REAL", "flag": "INTEGER",
+    "now": "(strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))",  # as rows.instant_text writes it
 }
 POSTGRES_TYPES = {
     "text": 'text COLLATE "C"', "instant": "timestamptz", "big": "bigint", "real": "double precision",
-    "flag": "boolean",
+    "flag": "boolean", "now": "clock_timestamp()",
 }
 
 _VERSION_1 = (
@@ -184,8 +185,54 @@ _VERSION_1 = (
     """INSERT INTO meta (name, value) VALUES ('schema_version', '1')""",
 )
 
+# What jobs may write themselves, in transactions of their own (README, "In your own transaction"): columns have
+# defaults such that the key alone makes a row that means the obvious. No version before ever filled `items`.
+_VERSION_2 = (
+    """DROP TABLE items""",
+    """CREATE TABLE items (
+        job {text} NOT NULL,
+        item_key {text} NOT NULL,
+        group_name {text} NOT NULL DEFAULT '',
+        payload {text} NOT NULL DEFAULT '',
+        status {text} NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'reserved', 'done', 'dead')),
+        token {big} NOT NULL DEFAULT 0,
+        attempts {big} NOT NULL DEFAULT 0,
+        available_at {instant} NOT NULL DEFAULT {now},
+        worker {text},
+        take_id {text},
+        run_id {text},
+        added_at {instant} NOT NULL DEFAULT {now},
+        started_at {instant},
+        finished_at {instant},
+        message {text} NOT NULL DEFAULT '',
+        PRIMARY KEY (job, item_key)
+    )""",
+    """CREATE INDEX items_open ON items (job, group_name, available_at, item_key)
+        WHERE status IN ('waiting', 'reserved')""",
+    """CREATE INDEX items_by_worker ON items (worker) WHERE status = 'reserved'""",
+    """CREATE INDEX items_by_status ON items (job, status, available_at)""",
+    """CREATE TABLE ledger (
+        job {text} NOT NULL,
+        run_key {text} NOT NULL DEFAULT '',
+        effect_key {text} NOT NULL,
+        status {text} NOT NULL DEFAULT 'done' CHECK (status IN ('started', 'done', 'failed')),
+        token {text} NOT NULL DEFAULT '',
+        attempts {big} NOT NULL DEFAULT 1,
+        run_id {text},
+        owner {text},
+        lease_until {instant},
+        started_at {instant} NOT NULL DEFAULT {now},
+        finished_at {instant},
+        message {text} NOT NULL DEFAULT '',
+        PRIMARY KEY (job, run_key, effect_key)
+    )""",
+    """CREATE INDEX ledger_open ON ledger (job, started_at) WHERE status <> 'done'""",
+    """CREATE INDEX ledger_by_start ON ledger (job, started_at)""",
+    """UPDATE meta SET value = '2' WHERE name = 'schema_version'""",
+)
+
 # Element i brings version i to version i + 1; its last statement writes the new version.
-_STEPS: Sequence[Sequence[str]] = (_VERSION_1,)
+_STEPS: Sequence[Sequence[str]] = (_VERSION_1, _VERSION_2)
 VERSION = len(_STEPS)
 
 VERSION_SQL = "SELECT value FROM meta WHERE name = 'schema_version'"

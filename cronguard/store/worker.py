@@ -14,12 +14,15 @@ import threading
 from collections import deque
 from typing import Callable, Deque, Generic, List, Optional, TypeVar, Union
 
-from cronguard.core.model import Claimed, Lease
+from cronguard.core.model import Lease
 from cronguard.errors import StoreDown, StoreError
 from cronguard.store.contract import Store
 from cronguard.store.waiting import Deadline, boot_time_s
 
 T = TypeVar("T")
+
+# Renews a claim or reservation within so many seconds: `ours`, `lost` or `cancelled`.
+Renew = Callable[[Store, float], str]
 
 # What a call may take over its time, for a store that keeps its own deadline to the last moment.
 MARGIN_S = 0.25
@@ -54,13 +57,13 @@ class StoreWorker:
         self._hand = None
         raise StoreDown(f"store: {self.name}: no answer within {within_s:.0f} s")
 
-    def keep_renewed(self, claim: Claimed, lease_s: float) -> Lease:
+    def keep_renewed(self, renew: Renew, lease_s: float) -> Lease:
         """Renew from now on, every sixth of the lease; the answer tells when renewals were acknowledged or refused.
 
         Raises StoreError when descriptors run out."""
         self.stop_renewing()
         try:
-            self._renewal = _Renewal(claim, lease_s)
+            self._renewal = _Renewal(renew, lease_s)
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
             raise StoreError(f"store: {self.name}: a pipe for renewals: {why}", "raise `ulimit -n`") from error
@@ -147,13 +150,13 @@ class _News(Lease):
 
 
 class _Renewal:
-    """A claim to be renewed, and when next."""
+    """What is to be renewed, and when next."""
 
-    def __init__(self, claim: Claimed, lease_s: float) -> None:
+    def __init__(self, renew: Renew, lease_s: float) -> None:
         self.lease = _News(*os.pipe())  # close-on-exec (PEP 446)
         self.stopped = False
         self._cancelled = False
-        self._claim = claim
+        self._renew = renew
         self._lease_s = lease_s
         self._retry_s = FIRST_RETRY_S
         self._due = Deadline(lease_s / RENEWALS)
@@ -166,7 +169,7 @@ class _Renewal:
         """One try. A renewal that was not acknowledged did not happen, whatever the reason was."""
         sent_at = boot_time_s()
         try:
-            answer = store.renew(self._claim, self._lease_s, min(RENEWAL_S, self._lease_s / RENEWALS / 2))
+            answer = self._renew(store, min(RENEWAL_S, self._lease_s / RENEWALS / 2))
         except Exception:  # noqa: BLE001  # whatever it was, it is no acknowledgement: the lease's deadline counts on
             self._due = Deadline(self._retry_s)
             self._retry_s = min(LONGEST_RETRY_S, self._retry_s * 2)

@@ -50,6 +50,11 @@ class Scripted:
         self.closed.set()
 
 
+def renewing(claim: Claimed, lease_s: float) -> Any:
+    """What a worker renews for a run."""
+    return lambda store, within_s: store.renew(claim, lease_s, within_s), lease_s
+
+
 @pytest.fixture
 def serve() -> Iterator[Callable[..., StoreWorker]]:
     """Makes workers that are closed at the end."""
@@ -121,7 +126,7 @@ def test_fresh_thread_and_store_take_over_from_one_that_hangs(serve: Callable[..
 def test_renewals_are_told_with_the_time_they_were_sent(serve: Callable[..., StoreWorker]) -> None:
     worker = serve(Scripted())
     before = boot_time_s()
-    lease = worker.keep_renewed(CLAIM, 0.6)
+    lease = worker.keep_renewed(*renewing(CLAIM, 0.6))
     told: List[Any] = []
     while len(told) < 3:
         assert readable(lease, WITHIN_S)
@@ -133,7 +138,7 @@ def test_renewals_are_told_with_the_time_they_were_sent(serve: Callable[..., Sto
 
 
 def test_news_are_told_once_and_never_block(serve: Callable[..., StoreWorker]) -> None:
-    lease = serve(Scripted()).keep_renewed(CLAIM, 60.0)
+    lease = serve(Scripted()).keep_renewed(*renewing(CLAIM, 60.0))
     assert lease.news() == []
     assert not readable(lease, 0.0)
     assert fcntl.fcntl(lease.fileno(), fcntl.F_GETFD) & fcntl.FD_CLOEXEC
@@ -141,7 +146,7 @@ def test_news_are_told_once_and_never_block(serve: Callable[..., StoreWorker]) -
 
 def test_renewal_that_was_refused_is_told_as_lost_and_not_tried_again(serve: Callable[..., StoreWorker]) -> None:
     store = Scripted("lost")
-    lease = serve(store).keep_renewed(CLAIM, 0.3)
+    lease = serve(store).keep_renewed(*renewing(CLAIM, 0.3))
     assert readable(lease, WITHIN_S)
     assert lease.news() == ["lost"]
     assert not readable(lease, 0.3)
@@ -150,7 +155,7 @@ def test_renewal_that_was_refused_is_told_as_lost_and_not_tried_again(serve: Cal
 
 def test_wish_to_cancel_is_told_once_and_the_claim_is_renewed_all_the_same(serve: Callable[..., StoreWorker]) -> None:
     store = Scripted("ours", "cancelled", "cancelled", "cancelled")
-    lease = serve(store).keep_renewed(CLAIM, 0.3)
+    lease = serve(store).keep_renewed(*renewing(CLAIM, 0.3))
     told: List[Any] = []
     while store.renewals < 5:
         assert readable(lease, WITHIN_S)
@@ -163,7 +168,7 @@ def test_wish_to_cancel_is_told_once_and_the_claim_is_renewed_all_the_same(serve
 def test_renewal_without_an_answer_is_tried_again_soon_and_not_told(serve: Callable[..., StoreWorker]) -> None:
     store = Scripted("down", "down", "ours")
     began = time.monotonic()
-    lease = serve(store).keep_renewed(CLAIM, 6.0)
+    lease = serve(store).keep_renewed(*renewing(CLAIM, 6.0))
     assert readable(lease, WITHIN_S)
     assert len(lease.news()) == 1
     assert store.renewals == 3
@@ -173,7 +178,7 @@ def test_renewal_without_an_answer_is_tried_again_soon_and_not_told(serve: Calla
 def test_nothing_is_renewed_after_the_stop(serve: Callable[..., StoreWorker]) -> None:
     store = Scripted()
     worker = serve(store)
-    lease = worker.keep_renewed(CLAIM, 0.3)
+    lease = worker.keep_renewed(*renewing(CLAIM, 0.3))
     assert readable(lease, WITHIN_S)
     worker.stop_renewing()
     worker.call(lambda _store: None, 1.0)
@@ -186,7 +191,7 @@ def test_whole_run_goes_through_a_worker(store_url: str, serve: Callable[..., St
     worker = serve(open_store(store_url), lambda: open_store(store_url))
     worker.call(lambda store: store.prepare(WITHIN_S), WITHIN_S)
     claim = worker.call(lambda store: claimed(store, request(lease_s=2.0)), WITHIN_S)
-    lease = worker.keep_renewed(claim, 2.0)
+    lease = worker.keep_renewed(*renewing(claim, 2.0))
     assert readable(lease, WITHIN_S)
     (sent_at,) = lease.news()
     assert isinstance(sent_at, float)
@@ -203,7 +208,7 @@ def test_lease_outlives_its_first_term_while_it_is_renewed(
     worker = serve(open_store(postgres_url))
     worker.call(lambda store: store.prepare(WITHIN_S), WITHIN_S)
     claim = worker.call(lambda store: claimed(store, request(lease_s=1.5)), WITHIN_S)
-    lease = worker.keep_renewed(claim, 1.5)
+    lease = worker.keep_renewed(*renewing(claim, 1.5))
     end = time.monotonic() + 2.0
     other: SqlStore = opened(postgres_url)
     while time.monotonic() < end:

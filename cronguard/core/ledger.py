@@ -1,0 +1,80 @@
+"""The ledger of external effects: an effect is keyed, marked before it begins, and happens once.
+
+At most once: whatever mark is found, the effect is not repeated. At least once: a mark `started` that nobody will
+turn into `done` any more is a state of its own, `unknown`, which is shown and decided by the job's policy, never guessed (FR-71).
+Pure: rows and verdicts are arguments.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple, Optional, Union
+
+from cronguard.core.model import Owner
+
+EFFECTS = ("at-most-once", "at-least-once")
+ON_UNKNOWN = ("ask", "redo", "skip")
+# What a row says by itself; whether a `started` one is under way or unknown depends on who started it.
+MARKS = ("started", "done", "failed")
+
+
+class Fence(NamedTuple):
+    """The run that an effect, item or checkpoint belongs to, by `CRONGUARD_RUN_ID` and `CRONGUARD_FENCE`."""
+
+    run_id: str
+    fence: int
+
+
+class Effect(NamedTuple):
+    """What is to happen once. Keys are compared byte for byte; `run_key` is empty unless each slot has its own."""
+
+    job: str
+    key: str
+    run_key: str = ""
+
+
+class EffectRequest(NamedTuple):
+    """The wish to begin it. `token` is made by the client before the first try: an unknown COMMIT is settled by it.
+
+    `replaces`: the token of the mark that may be replaced (a failed or unknown one), None: there must be none.
+    """
+
+    effect: Effect
+    token: str
+    replaces: Optional[str]
+    owner: Owner
+    fence: Optional[Fence]  # None outside a run
+    lease_s: float
+
+
+class Begun(NamedTuple):
+    """The mark is ours, the effect may begin. `sent_at`: boot-time seconds when the acknowledged statement was sent."""
+
+    effect: Effect
+    token: str
+    attempts: int
+    sent_at: float
+
+
+class Mark(NamedTuple):
+    """A row of the ledger. `lease_live`: by the store's clock whoever started it may still be at it."""
+
+    effect: Effect
+    status: str
+    token: str
+    attempts: int
+    run_id: Optional[str]
+    owner: Optional[Owner]  # None: written by a job's own SQL
+    lease_live: bool
+    started_at_utc: datetime
+    finished_at_utc: Optional[datetime]
+    message: str
+
+
+class Fenced(NamedTuple):
+    """The run that asked no longer holds its lock: it must not do anything more."""
+
+    run_id: str
+
+
+EffectAnswer = Union[Begun, Mark, Fenced]
