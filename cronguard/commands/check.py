@@ -14,16 +14,16 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cronguard.core import health, overdue
 from cronguard.core.config import overruled, resolve_settings
-from cronguard.core.document import check_document, table_of, text_of
+from cronguard.core.document import table_of, text_of
 from cronguard.core.durations import parse_duration
 from cronguard.core.health import NOBODY, Case
 from cronguard.core.instants import parse_instant
 from cronguard.core.model import Alerts, Event, Finding, Invocation, JobRow, JobSpec, Judge, Notice, RunRequest, Say
-from cronguard.core.names import did_you_mean
 from cronguard.core.schedule import parse_schedule
 from cronguard.core.settings import ALERTS, NOTIFY
 from cronguard.core.values import judged
-from cronguard.errors import ConfigError, NotFound, ScheduleError, StoreError
+from cronguard.errors import ConfigError, ScheduleError, StoreError
+from cronguard.overview import Overview, judged_workspace, overview
 from cronguard.pipeline.alarming import Alarm, tell_people
 from cronguard.pipeline.delivering import deliver_spooled
 from cronguard.pipeline.placing import facts_of
@@ -35,7 +35,7 @@ from cronguard.system.notifier import Notifier
 from cronguard.system.outbox import Outbox
 from cronguard.system.pinger import Ping, once
 from cronguard.system.secrets import resolve
-from cronguard.workspace import Workspace, open_workspace
+from cronguard.workspace import Workspace
 
 WITHIN_S = 10.0
 _CLOSELY = 50  # jobs with findings of which rows are read for advice; more at once have one cause
@@ -80,23 +80,16 @@ class _Scene(NamedTuple):
 
 def check(request: CheckRequest, invocation: Invocation, say: Say) -> Checked:
     """The findings at an instant. NotFound for a job that nobody knows, ConfigError with every mistake of the file."""
-    workspace = open_workspace(invocation, None)
-    problems = check_document(workspace.document, workspace.file_name)
-    if problems:
-        raise ConfigError(problems)
-    worker = workspace.worker()
-    try:
-        deliver_spooled(worker, Spool(workspace.spool_dir), {}, say)
-        scene = _scene(request, invocation, workspace, worker)
-        rows = {row.facts.job: row for row in worker.call(lambda store: store.jobs((), WITHIN_S), WITHIN_S)}
-        _note_first_sight(scene, [spec for name, spec in scene.specs.items() if name not in rows], say)
-        chosen = _chosen(request.jobs, rows, scene.specs)
-        result = _judged(scene, [rows[name] for name in chosen if name in rows], chosen)
+    workspace = judged_workspace(invocation)
+    spool = Spool(workspace.spool_dir)
+    with overview(workspace, before=lambda store: deliver_spooled(store, spool, {}, say)) as known:
+        scene = _scene(request, invocation, workspace, known.store)
+        _note_first_sight(scene, [spec for name, spec in scene.specs.items() if name not in known.rows], say)
+        chosen = known.chosen(request.jobs) if request.jobs else _expected(known, scene)
+        result = _judged(scene, [known.rows[name] for name in chosen if name in known.rows], chosen)
         if request.notify:
             names = chosen if request.jobs else (*chosen, NOBODY)
             result = result._replace(told=tell_people(_alarm(scene), names, result.findings, say))
-    finally:
-        worker.close(1.0)
     _ping(request, workspace, invocation.environ, say)
     return result
 
@@ -190,12 +183,10 @@ def _note_first_sight(scene: _Scene, specs: Sequence[JobSpec], say: Say) -> None
         say(Event("not_noted", "warning", {}, text))
 
 
-def _chosen(names: Sequence[str], rows: Mapping[str, JobRow], specs: Mapping[str, JobSpec]) -> Tuple[str, ...]:
-    known = sorted({*rows, *(name for name, spec in specs.items() if spec.schedule is not None)})
-    for name in names:
-        if name not in known and name not in specs:
-            raise NotFound(f"no such job: {name}: it never ran and no config file has it{did_you_mean(name, known)}")
-    return tuple(dict.fromkeys(names)) or tuple(known)
+def _expected(known: Overview, scene: _Scene) -> Tuple[str, ...]:
+    """All but those that only the config file has and that have no schedule to be late for."""
+    planned = {name for name, spec in scene.specs.items() if spec.schedule is not None}
+    return tuple(name for name in known.names if name in known.rows or name in planned)
 
 
 # --- judging ---

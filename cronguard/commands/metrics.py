@@ -5,38 +5,25 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Optional
 
-from cronguard.core.document import check_document, table_of
 from cronguard.core.metrics import Facts
 from cronguard.core.model import Invocation, JobRow
 from cronguard.core.overdue import Overdue, is_paused, overdue_each, overdue_latest, units_due
-from cronguard.core.standing import schedule_of, standing_of
-from cronguard.errors import ConfigError
+from cronguard.core.standing import schedule_of
+from cronguard.overview import judged_workspace, overview
 from cronguard.store.worker import StoreWorker
 from cronguard.system import clock
-from cronguard.workspace import open_workspace, planned_jobs
 
 WITHIN_S = 10.0
 
 
 def metrics(invocation: Invocation) -> Facts:
     """The numbers of all jobs that the store or the config file knows."""
-    workspace = open_workspace(invocation, None)
-    problems = check_document(workspace.document, workspace.file_name)
-    if problems:
-        raise ConfigError(problems)
     now_utc = clock.now_utc(invocation.environ)
-    worker = workspace.worker()
-    try:
-        rows = {row.facts.job: row for row in worker.call(lambda store: store.jobs((), WITHIN_S), WITHIN_S)}
-        missed = {name: _missed(row, worker, now_utc) for name, row in rows.items()}
-        incidents = worker.call(lambda store: store.incidents(WITHIN_S), WITHIN_S)
-    finally:
-        worker.close(1.0)
-    planned = planned_jobs(
-        workspace, [name for name in table_of(workspace.document, "jobs") if name not in rows], invocation.environ
-    )
+    with overview(judged_workspace(invocation)) as known:
+        missed = {name: _missed(row, known.store, now_utc) for name, row in known.rows.items()}
+        incidents = known.store.call(lambda store: store.incidents(WITHIN_S), WITHIN_S)
     return Facts(
-        jobs=tuple(standing_of(name, rows.get(name), planned.get(name), now_utc) for name in sorted({*rows, *planned})),
+        jobs=known.standings(known.names, invocation.environ, now_utc),
         missed={name: count for name, count in missed.items() if count is not None},
         incidents=tuple(incidents),
         now_utc=now_utc,

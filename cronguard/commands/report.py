@@ -6,16 +6,14 @@ from datetime import timedelta
 from typing import Optional
 
 from cronguard import __version__
-from cronguard.core.document import check_document, table_of
 from cronguard.core.durations import parse_duration
 from cronguard.core.model import Invocation
 from cronguard.core.report import Facts
-from cronguard.core.standing import standing_of
 from cronguard.core.values import judged
-from cronguard.errors import ConfigError, UsageError
+from cronguard.errors import UsageError
+from cronguard.overview import judged_workspace, overview
 from cronguard.store.opening import masked
 from cronguard.system import clock
-from cronguard.workspace import open_workspace, planned_jobs
 
 WITHIN_S = 30.0
 DEFAULT_SINCE = "7d"
@@ -28,24 +26,14 @@ def report(since: Optional[str], invocation: Invocation) -> Facts:
     back_s = judged("--since", parse_duration, since or DEFAULT_SINCE)
     if back_s < _LEAST_S:
         raise UsageError(f"--since: {since}: too short to draw; at least 1m")
-    workspace = open_workspace(invocation, None)
-    problems = check_document(workspace.document, workspace.file_name)
-    if problems:
-        raise ConfigError(problems)
+    workspace = judged_workspace(invocation)
     now_utc = clock.now_utc(invocation.environ)
     since_utc = now_utc - timedelta(seconds=back_s)
-    worker = workspace.worker()
-    try:
-        rows = {row.facts.job: row for row in worker.call(lambda store: store.jobs((), WITHIN_S), WITHIN_S)}
-        runs = worker.call(lambda store: store.runs_since(since_utc, RUNS, WITHIN_S), WITHIN_S)
-        incidents = worker.call(lambda store: store.incidents(WITHIN_S), WITHIN_S)
-    finally:
-        worker.close(1.0)
-    planned = planned_jobs(
-        workspace, [name for name in table_of(workspace.document, "jobs") if name not in rows], invocation.environ
-    )
+    with overview(workspace) as known:
+        runs = known.store.call(lambda store: store.runs_since(since_utc, RUNS, WITHIN_S), WITHIN_S)
+        incidents = known.store.call(lambda store: store.incidents(WITHIN_S), WITHIN_S)
     return Facts(
-        jobs=tuple(standing_of(name, rows.get(name), planned.get(name), now_utc) for name in sorted({*rows, *planned})),
+        jobs=known.standings(known.names, invocation.environ, now_utc),
         runs=tuple(runs),
         incidents=tuple(incidents),
         since_utc=since_utc,

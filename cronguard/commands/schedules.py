@@ -9,15 +9,12 @@ from __future__ import annotations
 from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cronguard.core.config import resolve_settings
-from cronguard.core.document import check_document, table_of
 from cronguard.core.model import Invocation, JobRow, JobSpec, RunRequest, ScheduleText
-from cronguard.core.names import did_you_mean
 from cronguard.errors import ConfigError, NotFound, UsageError
+from cronguard.overview import judged_workspace, overview
 from cronguard.system import host
 from cronguard.system.config_file import load_config
-from cronguard.workspace import open_workspace
 
-WITHIN_S = 10.0
 _NOBODY = "next"  # the name under which a schedule without a job is judged
 
 
@@ -41,25 +38,15 @@ def schedule_given(options: Mapping[str, str], invocation: Invocation) -> Asked:
 
 def schedules_of(jobs: Sequence[str], timezone: Optional[str], invocation: Invocation) -> Tuple[Asked, ...]:
     """The schedules of these jobs, or of all that have one. NotFound for a job that nobody knows, or without one."""
-    workspace = open_workspace(invocation, None)
-    problems = check_document(workspace.document, workspace.file_name)
-    if problems:
-        raise ConfigError(problems)
-    worker = workspace.worker()
-    try:
-        rows = {row.facts.job: row for row in worker.call(lambda store: store.jobs((), WITHIN_S), WITHIN_S)}
-    finally:
-        worker.close(1.0)
-    configured = table_of(workspace.document, "jobs")
+    workspace = judged_workspace(invocation)
+    with overview(workspace) as known:
+        chosen = known.chosen(jobs)
     options = {"timezone": timezone} if timezone else {}
     found: List[Asked] = []
-    for job in dict.fromkeys(jobs or sorted({*rows, *configured})):
-        if job not in rows and job not in configured:
-            hint = did_you_mean(job, {*rows, *configured})
-            raise NotFound(f"no such job: {job}: it never ran and no config file has it{hint}")
+    for job in chosen:
         request = RunRequest(job, (), options)
         spec = resolve_settings(request, workspace.document, workspace.file_name, invocation.environ).spec
-        asked = _asked(spec, rows.get(job), timezone)
+        asked = _asked(spec, known.rows.get(job), timezone)
         if asked is not None:
             found.append(asked)
         elif jobs:

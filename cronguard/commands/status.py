@@ -8,17 +8,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
-from cronguard.core.document import check_document, table_of
 from cronguard.core.model import Invocation, JobRow, RunRow, ScheduleText
-from cronguard.core.names import did_you_mean
 from cronguard.core.overdue import is_paused
 from cronguard.core.records import instant_as_json, run_as_json
-from cronguard.core.standing import JobStatus, standing_of
-from cronguard.errors import ConfigError, NotFound
+from cronguard.core.standing import JobStatus
+from cronguard.overview import judged_workspace, overview
 from cronguard.system import clock
-from cronguard.workspace import open_workspace, planned_jobs
-
-WITHIN_S = 10.0
 
 
 class Status(NamedTuple):
@@ -38,23 +33,9 @@ class Progress(NamedTuple):
 
 def status(names: Sequence[str], invocation: Invocation) -> Status:
     """The state of some jobs, or of all. NotFound for a name that neither store nor config file knows."""
-    workspace = open_workspace(invocation, None)
-    problems = check_document(workspace.document, workspace.file_name)
-    if problems:
-        raise ConfigError(problems)
-    worker = workspace.worker()
-    try:
-        rows = {row.facts.job: row for row in worker.call(lambda store: store.jobs((), WITHIN_S), WITHIN_S)}
-    finally:
-        worker.close(1.0)
-    known = sorted({*rows, *table_of(workspace.document, "jobs")})
-    for name in names:
-        if name not in known:
-            raise NotFound(f"no such job: {name}: it never ran and no config file has it{did_you_mean(name, known)}")
-    now_utc = clock.now_utc(invocation.environ)
-    chosen = list(dict.fromkeys(names)) or known
-    planned = planned_jobs(workspace, [name for name in chosen if name not in rows], invocation.environ)
-    return Status(tuple(standing_of(name, rows.get(name), planned.get(name), now_utc) for name in chosen), now_utc)
+    with overview(judged_workspace(invocation)) as known:
+        now_utc = clock.now_utc(invocation.environ)
+        return Status(known.standings(known.chosen(names), invocation.environ, now_utc), now_utc)
 
 
 def as_json(result: Status) -> Dict[str, object]:

@@ -22,6 +22,8 @@ HOURLY = ScheduleText("cron", "0 * * * *")
 HOSTILE = "</script></title></style><img src=x onerror=\"document.title='pwned'\">'\x1b\u202e\u05d0\u05d1<b>"
 MISSED = range(60, 72)
 
+pytestmark = pytest.mark.usual
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:

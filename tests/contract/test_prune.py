@@ -247,6 +247,7 @@ def test_incidents_that_are_long_over_go_too(store: SqlStore) -> None:
     assert store.sync_incidents(["job"], [], OLD, 86400.0, WITHIN_S) == []
 
 
+@pytest.mark.usual
 def test_pruning_stays_quick_in_a_long_history(sqlite_url: str, opened: Any) -> None:
     """Where nothing is to be done too, and above many rows that stay for ever."""
     store: SqlStore = opened(sqlite_url)

@@ -12,8 +12,7 @@ import pytest
 
 from tests.support.cronguard import command, environment, history
 
-# The promise is two hundred; .ci/run asks it of one Python and fewer of the others, which differ in nothing here.
-HERD = int(os.environ.get("CRONGUARD_TEST_HERD", "200"))
+HERD = 200
 
 
 def all_at_once(argvs: List[List[str]], env: Dict[str, str]) -> List[Tuple[int, str]]:
@@ -45,6 +44,7 @@ def herd_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.herd
+@pytest.mark.usual
 def test_two_hundred_at_once_run_the_slot_exactly_once(herd_url: str, tmp_path: Path) -> None:
     """The command runs once; everybody else leaves with 75 (busy) or 0 (done meanwhile), without a word of trouble."""
     env = environment(CRONGUARD_TEST="1", CRONGUARD_TEST_NOW="2026-01-20T02:00:01Z", CRONGUARD_STORE=herd_url)

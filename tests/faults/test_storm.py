@@ -18,6 +18,8 @@ from tests.support.processes import ROOT
 from tests.support.stores import KINDS, unavailable
 
 SEED = 20260120
+pytestmark = pytest.mark.usual
+
 STORM_S = 12.0
 CONTROL_S = 3.0
 

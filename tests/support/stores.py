@@ -18,7 +18,8 @@ from cronguard.store.opening import open_store
 from tests.support.pgbouncer import Pooler, pgbouncer_binary
 from tests.support.postgres import Server, server_binaries
 
-KINDS = ("sqlite", "postgres", "pgbouncer")
+# The pooler does not care which Python talks to it.
+KINDS = ("sqlite", "postgres", pytest.param("pgbouncer", marks=pytest.mark.usual))
 
 
 def unavailable(reason: str) -> NoReturn:
