@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, List, Tuple
+from typing import Any, List, Optional, Tuple
 
 import typer
 from typer.core import TyperGroup
 
 from cronguard import __version__
 from cronguard.cli import edge
-from cronguard.cli.parameters import for_typer, option, take_shared, with_signature
+from cronguard.cli.parameters import Command, Family, for_typer, option, take_shared, with_signature
 from cronguard.cli.registry import COMMANDS, command_in
 from cronguard.core.names import did_you_mean
 from cronguard.errors import UsageError
+
+_IN_FRONT = {"run": "run JOB", "once": "once KEY", "backfill": "backfill JOB", "items": "items work JOB"}
 
 
 def invoke(words: List[str], progress: edge.Progress) -> int:
@@ -44,10 +46,8 @@ class LazyCommands(TyperGroup):
             hint = did_you_mean(cmd_name, COMMANDS).lstrip("; ") or "cronguard --help lists them"
             raise UsageError(f"no such command: {cmd_name}", hint)
         entry = COMMANDS[cmd_name]
-        function = getattr(import_module(f"cronguard.cli.{entry.module}"), entry.function)
-        app = _typer()
-        app.command(cmd_name, cls=getattr(function, "parser", None))(for_typer(function))
-        return typer.main.get_command(app)
+        found = getattr(import_module(f"cronguard.cli.{entry.module}"), entry.function)
+        return _family(found) if isinstance(found, Family) else _single(cmd_name, found)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
@@ -61,6 +61,27 @@ def _typer() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
+
+
+def _single(name: str, function: Command) -> Any:
+    app = _typer()
+    _add(app, name, function)
+    return typer.main.get_command(app)
+
+
+def _family(family: Family) -> Any:
+    def before_the_verb(ctx: Any, **given: Any) -> None:
+        take_shared(ctx, given)
+
+    app = _typer()
+    app.callback()(with_signature(before_the_verb, (), family.summary))
+    for name, function in family.verbs.items():
+        _add(app, name, function)
+    return typer.main.get_command(app)
+
+
+def _add(app: typer.Typer, name: str, function: Command) -> None:
+    app.command(name, cls=getattr(function, "parser", None))(for_typer(function))
 
 
 def _app() -> typer.Typer:
@@ -87,15 +108,21 @@ def _click_errors() -> Any:
 
 
 def _explained(error: Any, words: List[str]) -> UsageError:
-    command = command_in(words)
+    line = _line_in_front(words)
     message = error.format_message().rstrip(".")
     message, hint = message[:1].lower() + message[1:], ""
     if isinstance(error, _click_errors().NoSuchOption):
         message = f"no such option: {error.option_name}"
         hint = did_you_mean(error.option_name, _options_of(error)).lstrip("; ")
-    if command in edge.GUARDING and "--" not in words and not hint:
-        hint = f"the command goes behind --, as in cronguard {command} JOB -- CMD"
+    if line is not None and "--" not in words and not hint:
+        hint = f"the command goes behind --, as in cronguard {line} -- CMD"
     return UsageError(message, hint)
+
+
+def _line_in_front(words: List[str]) -> Optional[str]:
+    """How these words would go on in front of a command; None where there is none."""
+    name = command_in(words)
+    return None if name == "items" and "work" not in words else _IN_FRONT.get(name or "")
 
 
 def _options_of(error: Any) -> Tuple[str, ...]:

@@ -8,7 +8,7 @@ that Python 3.8 has nothing to evaluate.
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import typer
 
@@ -18,6 +18,13 @@ from cronguard.errors import CronguardError
 from cronguard.system.host import own_environment
 
 Command = Callable[..., Optional[int]]
+
+
+class Family(NamedTuple):
+    """A command that is several: `cronguard items add`. `verbs`: what may stand behind its name."""
+
+    summary: str
+    verbs: Mapping[str, Command]
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:

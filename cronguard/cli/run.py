@@ -1,32 +1,14 @@
-"""`cronguard run` as typer knows it: help, and what is wrong with a line that `lean` did not understand.
-
-What stands behind the first `--` is the command, word for word: typer never sees it,
-so no option of the command's can be mistaken for one of ours.
-"""
+"""`cronguard run` as typer knows it: help, and what is wrong with a line that `lean` did not understand."""
 
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any
 
-from typer.core import TyperCommand
-
+from cronguard.cli.behind import CommandBehindDashes, words_behind
 from cronguard.cli.parameters import argument, command, option, option_for
-from cronguard.cli.request import carry_out, request_from, split_at_dashes
+from cronguard.cli.request import carry_out, request_from
 from cronguard.core.model import Invocation
 from cronguard.core.settings import SETTINGS
-
-_BEHIND_DASHES = "cronguard.behind_dashes"
-
-
-class CommandBehindDashes(TyperCommand):
-    """Keeps everything behind the first `--` from typer."""
-
-    def parse_args(self, ctx: Any, args: List[str]) -> List[str]:
-        own, ctx.meta[_BEHIND_DASHES] = split_at_dashes(args)
-        return super().parse_args(ctx, own)
-
-    def collect_usage_pieces(self, ctx: Any) -> List[str]:
-        return ["JOB", "[OPTIONS]", "[-- CMD [ARG]...]"]
 
 
 @command(
@@ -41,7 +23,7 @@ def run(invocation: Invocation, ctx: Any, job: str, force: bool, dry_run: bool, 
     Every option can also stand in the job's table of the config file. Exit codes: the command's own; 75 not started
     and not done; 124 stopped at its timeout; 125 cronguard could not do its part; 126, 127 not executable, not found.
     """
-    request = request_from(job, ctx.meta[_BEHIND_DASHES], given, force, dry_run)
+    request = request_from(job, words_behind(ctx), given, force, dry_run)
     ctx.obj.job = job
     return carry_out(request, invocation)
 
