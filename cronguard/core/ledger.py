@@ -8,9 +8,11 @@ Pure: rows and verdicts are arguments.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple, Optional, Union
+from hashlib import sha256
+from typing import Mapping, NamedTuple, Optional, Union
 
 from cronguard.core.model import Owner
+from cronguard.errors import UsageError
 
 EFFECTS = ("at-most-once", "at-least-once")
 ON_UNKNOWN = ("ask", "redo", "skip")
@@ -78,3 +80,23 @@ class Fenced(NamedTuple):
 
 
 EffectAnswer = Union[Begun, Mark, Fenced]
+
+
+def fence_from(environ: Mapping[str, str]) -> Optional[Fence]:
+    """The run that this process is part of, by its environment; None outside one, or in one that goes unguarded.
+
+    UsageError for a fence that is no number: better not to begin than to go on without the protection."""
+    run_id, text = environ.get("CRONGUARD_RUN_ID"), environ.get("CRONGUARD_FENCE")
+    if not run_id or not text:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"CRONGUARD_FENCE: {text!r}: not a number", "leave it as the run has set it")
+    return Fence(run_id, int(text))
+
+
+def idempotency_key(kind: str, *parts: str) -> str:
+    """For a service that takes such a key: the same whenever the same thing is tried again, and nothing but ASCII.
+
+    `parts`: the job, then what tells the thing from others of its kind (`item`, `effect`)."""
+    named = "\0".join((kind, *parts)).encode("utf-8", "surrogatepass")
+    return f"{kind}-{sha256(named).hexdigest()[:40]}"
