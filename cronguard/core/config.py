@@ -125,6 +125,14 @@ def resolve_store(
     return next((Effective("store", str(text), source) for text, source in found if text is not None), None)
 
 
+def environment_of(job: str, document: Table) -> Dict[str, str]:
+    """What the file adds to the environment of the job's commands."""
+    return {
+        **_strings(table_of(document, "defaults").get("env")),
+        **_strings(table_of(document, "jobs", job).get("env")),
+    }
+
+
 def text_as_given(name: str, request: RunRequest, document: Table, environ: Mapping[str, str]) -> Optional[str]:
     """One setting as somebody wrote it, by the usual precedence, unjudged: for when the others cannot be resolved."""
     for source in _sources(request, document, "", environ):
@@ -176,7 +184,7 @@ def _choose(setting: Setting, sources: Tuple[_Source, ...]) -> _Choice:
 
 def _spec(request: RunRequest, document: Table, choices: Choices) -> JobSpec:
     found: Dict[str, Any] = {name: choice.value for name, choice in choices.items()}
-    table, defaults = table_of(document, "jobs", request.job), table_of(document, "defaults")
+    table = table_of(document, "jobs", request.job)
     schedule = _schedule(choices)
     return JobSpec(
         job=request.job,
@@ -211,7 +219,7 @@ def _spec(request: RunRequest, document: Table, choices: Choices) -> JobSpec:
         release=found["release"],
         on_store_error=found["on_store_error"],
         skip_exit_code=found["skip_exit_code"],
-        env={**_strings(defaults.get("env")), **_strings(table.get("env"))},
+        env=environment_of(request.job, document),
         alerts=_alerts(found),
     )
 

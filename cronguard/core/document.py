@@ -11,7 +11,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from cronguard.core import names
 from cronguard.core.masking import MASK, mask_text
-from cronguard.core.settings import BY_NAME, COMMAND_LINE_ONLY, EXTRAS, NOTIFY, RIVALS, Setting
+from cronguard.core.settings import BY_NAME, COMMAND_LINE_ONLY, EXTRAS, ITEMS, NOTIFY, RIVALS, Setting
 from cronguard.core.values import is_reference
 
 _WANTED = {
@@ -87,6 +87,7 @@ def _check_jobs(jobs: Table) -> Iterator[str]:
             yield f"{where}: {type_name(table)}, not a table"
         else:
             yield from _check_settings(where, table, tuple(EXTRAS))
+            yield from _check_items(f"[jobs.{job}.items]", table_of(table, "items"))
 
 
 def _check_settings(where: str, table: Table, extras: Tuple[str, ...]) -> Iterator[str]:
@@ -160,11 +161,29 @@ def _check_env(raw: object) -> Optional[str]:
     return None
 
 
+def _check_is_table(raw: object) -> Optional[str]:
+    return None if isinstance(raw, Mapping) else f"{type_name(raw)}, not a table"
+
+
 _EXTRA_CHECKS: Dict[str, Callable[[object], Optional[str]]] = {
     "store": _check_store,
     "command": _check_command,
     "env": _check_env,
+    "items": _check_is_table,
 }
+
+
+def _check_items(where: str, table: Table) -> Iterator[str]:
+    known = {setting.name: setting for setting in ITEMS}
+    for name, raw in table.items():
+        if name == "command":
+            reason = "one string, not a list of strings" if isinstance(raw, str) else _check_command(raw)
+        elif name in known:
+            reason = reason_against(known[name], raw)
+        else:
+            reason = f"unknown setting{names.did_you_mean(name.replace('-', '_'), ('command', *known))}"
+        if reason is not None:
+            yield f"{where} {name}: {reason}"
 
 
 def _check_urls(raw: object) -> Optional[str]:

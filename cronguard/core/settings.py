@@ -152,11 +152,53 @@ ALERTS: Tuple[Setting, ...] = (
     Setting("slow_factor", "factor", values.factor, "3", "X", "a run is slow beyond so many times the usual duration"),
 )
 
+# Of `items work`: options, and what [jobs.JOB.items] may hold besides `command`. No variable sets any of them.
+ITEMS: Tuple[Setting, ...] = (
+    Setting("batch", "number", values.whole_number(1, 1000), "10", "N", "so many items are reserved at a time"),
+    Setting(
+        "budget",
+        "duration",
+        values.none_or(values.duration(1)),
+        None,
+        "DUR",
+        "how long the pass may take; no item is started that might not end within it",
+        absent="the time that a surrounding run has left",
+    ),
+    _duration("reserve", values.duration(1, 86400), "2m", "how long items stay reserved for a worker that died"),
+    Setting(
+        "per_group",
+        "number",
+        values.none_or(_COUNT),
+        None,
+        "N",
+        "at most so many items of each group in this pass",
+    ),
+    Setting("attempts", "number", values.whole_number(1, 1000), "5", "N", "after so many failures an item is dead"),
+    Setting("parallel", "number", values.whole_number(1, 64), "1", "N", "so many handlers at the same time"),
+    _duration("timeout", values.duration(0.001, 86400), "30s", "hard limit for each handler"),
+    _duration("grace", _ANY_DURATION, "5s", "from TERM to KILL"),
+    _duration("backoff", _ANY_DURATION, "30s", "pause before an item's second attempt; doubles each time, up to 1h"),
+    Setting(
+        "group_failures",
+        "number",
+        _COUNT,
+        "5",
+        "N",
+        "after so many failures in a row a group is left alone for this pass",
+    ),
+    _text("group", values.any_text, "G", "only items of this group", absent="all groups"),
+)
+
 # Of these only one can be meant: a source that sets one overrules the others in lesser sources.
 RIVALS: Tuple[Tuple[str, ...], ...] = (("cron", "calendar", "every"), ("key", "run_key"))
 
 # What a table of the file may hold besides settings: name to what must stand there.
-EXTRAS: Dict[str, str] = {"store": "text", "command": "a list of strings", "env": "a table of strings"}
+EXTRAS: Dict[str, str] = {
+    "store": "text",
+    "command": "a list of strings",
+    "env": "a table of strings",
+    "items": "a table of settings for `items work`",
+}
 
 # Of [notify], beside `urls`.
 NOTIFY: Dict[str, Setting] = {
