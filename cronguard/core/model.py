@@ -449,6 +449,9 @@ class JobRow(NamedTuple):
     failures_total: int = 0
     skips_total: int = 0
     last_claim_s: Optional[float] = None  # how long the latest finished run's claim took to get
+    defined_utc: Optional[datetime] = None  # the present schedule, zone and key are known since, whatever pauses
+    settled_from_utc: Optional[datetime] = None  # every unit with its first slot in [from, until) was found done or
+    settled_until_utc: Optional[datetime] = None  # given up by `--catch-up oldest`, which looks no more there
 
 
 class Finding(NamedTuple):

@@ -167,6 +167,9 @@ class SqlStore:
         done = {values[0] for result in results for values in result.rows}
         return [run_key for run_key in run_keys if run_key not in done]
 
+    def note_settled(self, job: str, from_utc: datetime, until_utc: datetime, within_s: float) -> None:
+        self._changed(summaries.settled(job, from_utc, until_utc), within_s)
+
     def runs_since(self, since_utc: datetime, limit: int, within_s: float) -> List[RunRow]:
         read = Statement(
             f"SELECT {rows.summary_columns('runs')} FROM runs WHERE started_at_utc >= ?"

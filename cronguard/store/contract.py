@@ -130,6 +130,9 @@ class Store(Protocol):
     def claims(self, job: str, run_keys: Sequence[str], within_s: float) -> Dict[str, int]:
         """How many claims each of `run_keys` has had without success so far; keys without any are absent."""
 
+    def note_settled(self, job: str, from_utc: datetime, until_utc: datetime, within_s: float) -> None:
+        """Remember that `--catch-up oldest` found nothing left to do in [from, until); see JobRow."""
+
     # The ledger: effects that happen once (core.ledger).
 
     def begin_effect(self, request: EffectRequest, within_s: float) -> EffectAnswer:

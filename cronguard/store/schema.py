@@ -228,6 +228,12 @@ _VERSION_2 = (
     )""",
     """CREATE INDEX ledger_open ON ledger (job, started_at) WHERE status <> 'done'""",
     """CREATE INDEX ledger_by_start ON ledger (job, started_at)""",
+    # Since when the present schedule, zone and key are known, whatever pauses there were; before, a slot had another key.
+    """ALTER TABLE jobs ADD COLUMN defined_at {instant}""",
+    """UPDATE jobs SET defined_at = since_at""",
+    # Between these two `--catch-up oldest` found nothing left to do, so that nobody looks there again.
+    """ALTER TABLE jobs ADD COLUMN settled_from_at {instant}""",
+    """ALTER TABLE jobs ADD COLUMN settled_until_at {instant}""",
     """UPDATE meta SET value = '2' WHERE name = 'schema_version'""",
 )
 

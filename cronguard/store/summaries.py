@@ -20,11 +20,13 @@ _FACTS = (
     "schedule_kind", "schedule_text", "zone", "key", "timeout_s", "grace_s", "max_late_s", "look_back_s", "redo",
     "alerts", "limit_s",
 )
+_NEW = ("job", *_FACTS, "first_seen_at", "since_at", "defined_at")  # what is known of a job at its first sight
 _TIMES = ("schedule_kind", "schedule_text", "zone", "key")  # when it is due, and what once means
 _STATE = (
     "first_seen_at", "since_at", "paused_since_at", "paused_until_at", "paused_reason", "last_success_at",
     "last_success_key", "last_success_slot_at", "successes", "failures_in_row", "skips_in_row", "last_skip_reason",
     "last_skip_holder", "pruned_before_at", "strip", "runs_total", "failures_total", "skips_total", "last_claim_s",
+    "defined_at", "settled_from_at", "settled_until_at",
 )
 _LETTERS = {"success": "s", "failed": "f", "timeout": "t", "aborted": "a", "lost": "l"}
 _SUCCESSES_KEPT = 21
@@ -42,7 +44,6 @@ def remembered(facts: JobFacts, seen_at: datetime) -> Statement:
     """The job as it is now defined; its first sight is kept. With another schedule or zone it is looked at anew from
     now on: slots of before are not missed by it. A start without a schedule (by a script, say) does not take away the
     one that the crontab line has: a job of which nothing is expected any more would be silent for ever."""
-    names = ("job", *_FACTS, "first_seen_at", "since_at")
     kept = "excluded.schedule_kind IS NULL AND jobs.schedule_kind IS NOT NULL"
     updates = ", ".join(
         f"{name} = CASE WHEN {kept} THEN jobs.{name} ELSE excluded.{name} END"
@@ -50,35 +51,47 @@ def remembered(facts: JobFacts, seen_at: datetime) -> Statement:
         else f"{name} = excluded.{name}"
         for name in _FACTS
     )
-    changed = " OR ".join(f"coalesce(jobs.{name}, '') <> coalesce(excluded.{name}, '')" for name in _TIMES[:3])
+    since = ", ".join(
+        f"{column} = CASE WHEN NOT ({kept}) AND ({_changed(names)}) THEN excluded.{column} ELSE jobs.{column} END"
+        for column, names in (("since_at", _TIMES[:3]), ("defined_at", _TIMES))
+    )
     return Statement(
-        f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
-        f" ON CONFLICT (job) DO UPDATE SET {updates},"
-        f" since_at = CASE WHEN NOT ({kept}) AND ({changed}) THEN excluded.since_at ELSE jobs.since_at END",
+        f"INSERT INTO jobs ({', '.join(_NEW)}) VALUES ({', '.join('?' * len(_NEW))})"
+        f" ON CONFLICT (job) DO UPDATE SET {updates}, {since}",
         _facts_values(facts, seen_at),
     )
 
 
+def _changed(names: Sequence[str]) -> str:
+    return " OR ".join(f"coalesce(jobs.{name}, '') <> coalesce(excluded.{name}, '')" for name in names)
+
+
 def introduced(facts: JobFacts, seen_at: datetime) -> Statement:
     """The same for what says little of how the job is defined now: a job that is known stays as it is."""
-    names = ("job", *_FACTS, "first_seen_at", "since_at")
     return Statement(
-        f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) ON CONFLICT (job) DO NOTHING",
+        f"INSERT INTO jobs ({', '.join(_NEW)}) VALUES ({', '.join('?' * len(_NEW))}) ON CONFLICT (job) DO NOTHING",
         _facts_values(facts, seen_at),
     )
 
 
 def seen(facts: JobFacts, seen_at: datetime, trigger: str) -> Statement:
     """After an invocation. What `cronguard run backup -- ...` by hand leaves away, the schedule above all, is still so;
-    nothing of it is forgotten."""
-    return introduced(facts, seen_at) if trigger == "manual" else remembered(facts, seen_at)
+    nothing of it is forgotten. A backfill is by hand as well."""
+    return introduced(facts, seen_at) if trigger in ("manual", "backfill") else remembered(facts, seen_at)
 
 
 def _facts_values(facts: JobFacts, seen_at: datetime) -> Values:
     kind, text = facts.schedule if facts.schedule else (None, None)
     return (
         facts.job, kind, text, facts.zone, facts.key, facts.timeout_s, facts.grace_s, facts.max_late_s,
-        facts.look_back_s, facts.redo, json.dumps(facts.alerts._asdict()), facts.limit_s, seen_at, seen_at,
+        facts.look_back_s, facts.redo, json.dumps(facts.alerts._asdict()), facts.limit_s, seen_at, seen_at, seen_at,
+    )
+
+
+def settled(job: str, from_at: datetime, until_at: datetime) -> Statement:
+    """Nothing is left to do for `--catch-up oldest` in [from, until)."""
+    return Statement(
+        "UPDATE jobs SET settled_from_at = ?, settled_until_at = ? WHERE job = ?", (from_at, until_at, job)
     )
 
 
@@ -232,6 +245,9 @@ def job_row(values: Values, leased: bool) -> JobRow:
         failures_total=int(state["failures_total"]),
         skips_total=int(state["skips_total"]),
         last_claim_s=state["last_claim_s"],
+        defined_utc=rows.instant(state["defined_at"]),
+        settled_from_utc=rows.instant(state["settled_from_at"]),
+        settled_until_utc=rows.instant(state["settled_until_at"]),
     )
 
 

@@ -70,6 +70,23 @@ def test_job_is_looked_at_anew_from_a_change_of_schedule_or_zone(store: SqlStore
     assert summary_of(store).since_utc == AT + 2 * HOUR
 
 
+def test_definition_is_as_old_as_schedule_zone_and_key_whatever_pauses_there_were(store: SqlStore) -> None:
+    """Keys of before were others: backfill takes nothing for missing there."""
+    see(store, AT)
+    store.pause(facts().job, "", None, AT + HOUR, WITHIN_S)
+    store.resume(facts().job, AT + 2 * HOUR, WITHIN_S)
+    assert (summary_of(store).defined_utc, summary_of(store).since_utc) == (AT, AT + 2 * HOUR)
+    see(store, AT + 3 * HOUR, key="day")
+    assert (summary_of(store).defined_utc, summary_of(store).since_utc) == (AT + 3 * HOUR, AT + 2 * HOUR)
+
+
+def test_where_nothing_is_left_to_catch_up_is_remembered(store: SqlStore) -> None:
+    see(store, AT)
+    assert summary_of(store).settled_until_utc is None
+    store.note_settled(facts().job, AT, AT + HOUR, WITHIN_S)
+    assert (summary_of(store).settled_from_utc, summary_of(store).settled_until_utc) == (AT, AT + HOUR)
+
+
 def test_a_start_without_a_schedule_takes_none_away(store: SqlStore) -> None:
     """A script that starts the job as well must not make it a job of which nothing is expected."""
     see(store, AT)
@@ -85,6 +102,7 @@ def test_runs_by_hand_and_late_reports_change_no_definition(store: SqlStore) -> 
     see(store, AT)
     other = facts(schedule=None)
     run(store, "success", "one", facts=other, trigger="manual", now_utc=AT + HOUR)
+    run(store, "success", "filled", facts=other, trigger="backfill", now_utc=AT + HOUR)
     store.deliver(report(request("two", facts=other, now_utc=AT - HOUR), finish()), WITHIN_S)
     summary = summary_of(store)
     assert (summary.facts, summary.since_utc) == (facts(), AT)
