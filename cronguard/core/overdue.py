@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+from cronguard.core.missing import units_of
 from cronguard.core.model import JobRow, RunRow, Slot
 from cronguard.core.runkey import key_for
 from cronguard.core.schedule import Schedule
@@ -35,9 +36,14 @@ def is_paused(row: JobRow, now_utc: datetime) -> bool:
     return row.paused_since_utc is not None and (row.paused_until_utc is None or row.paused_until_utc > now_utc)
 
 
+def known_since(row: JobRow) -> datetime:
+    """Since when the present schedule, zone and key are known: a slot of before had another key, if any."""
+    return row.defined_utc or row.first_seen_utc
+
+
 def expected_since(row: JobRow) -> datetime:
     """Slots after that instant are expected to be done."""
-    since = row.since_utc or row.first_seen_utc
+    since = max(row.since_utc or row.first_seen_utc, known_since(row))
     return max(since, row.paused_until_utc) if row.paused_since_utc and row.paused_until_utc else since
 
 
@@ -50,10 +56,8 @@ def overdue_latest(row: JobRow, schedule: Schedule, now_utc: datetime) -> Option
         return None
     done_slot = row.last_success_slot_utc
     slots = schedule.due_between(max(since, done_slot) if done_slot else since, late_by)
-    keys: Dict[str, Slot] = {}
-    for slot in islice(slots, MOST_COUNTED + 1):
-        keys.setdefault(_unit(row, slot), slot)
-    owed = [slot for key, slot in keys.items() if key != row.last_success_key] or [latest]
+    units = units_of(islice(slots, MOST_COUNTED + 1), _mode(row), row.facts.zone)
+    owed = [slot for key, slot in units if key != row.last_success_key] or [latest]
     return _overdue(owed, latest)
 
 
@@ -66,10 +70,8 @@ def units_due(row: JobRow, schedule: Schedule, now_utc: datetime) -> Dict[str, S
         floors.append(row.pruned_before_utc - timedelta.resolution)
     late_by = now_utc - timedelta(seconds=row.facts.alerts.late_s)
     after, until = max(floors) + timedelta.resolution, late_by + timedelta.resolution
-    units: Dict[str, Slot] = {}
-    for slot in reversed(list(islice(schedule.between(after, until, -1), MOST_UNITS))):
-        units.setdefault(_unit(row, slot), slot)
-    return units
+    slots = reversed(list(islice(schedule.between(after, until, -1), MOST_UNITS)))
+    return {unit.key: unit.slot for unit in units_of(slots, _mode(row), row.facts.zone)}
 
 
 def overdue_each(row: JobRow, undone: Iterable[Tuple[str, Slot]], now_utc: datetime) -> Optional[Overdue]:
@@ -134,8 +136,11 @@ def _usual_limit_s(row: JobRow) -> Optional[float]:
 
 
 def _unit(row: JobRow, slot: Slot) -> str:
-    mode = "slot" if row.facts.key == "none" else row.facts.key
-    return key_for(mode, slot, slot.at_utc, row.facts.zone)
+    return key_for(_mode(row), slot, slot.at_utc, row.facts.zone)
+
+
+def _mode(row: JobRow) -> str:
+    return "slot" if row.facts.key == "none" else row.facts.key
 
 
 def _overdue(owed: List[Slot], latest: Slot) -> Overdue:

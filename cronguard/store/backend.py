@@ -7,7 +7,7 @@ may be done again from its start when the connection broke under it: all of it i
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Callable, List, Optional, Sequence, TypeVar
+from typing import Dict, List, Optional, Sequence
 
 from cronguard.core.model import (
     ClaimAnswer,
@@ -27,39 +27,19 @@ from cronguard.core.model import (
 )
 from cronguard.errors import StoreDown
 from cronguard.store import claiming, finishing, incidents, orders, pruning, rows, summaries
-from cronguard.store.dialect import Collision, Dialect, Result, Session, Statement
+from cronguard.store.dialect import Collision, Session, Statement
+from cronguard.store.redoing import RedoingStore
 from cronguard.store.waiting import Deadline, Pauses, boot_time_s
-
-T = TypeVar("T")
 
 # SQLite before 3.32 takes 999 parameters in a statement.
 KEYS_AT_ONCE = 500
 FOUND_AT_MOST = 10
 
 
-class SqlStore:
+class SqlStore(RedoingStore):
     """A `Store` (see contract.py) over some SQL database."""
 
-    name: str
-    leased: bool
-    dialect: Dialect
-    warnings: List[str]  # what the user should be told, once, about this store
-
-    # A backend answers these.
-
-    def prepare(self, within_s: float) -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-    def _read(self, statements: Sequence[Statement], deadline: Deadline) -> List[Result]:
-        """Read consistently, touching no lock; every result is empty while there are no tables."""
-        raise NotImplementedError
-
-    def _transact(self, work: Callable[[Session], T], deadline: Deadline) -> T:
-        """Run `work` in a writing transaction; rolled back if it raises, repeated if the store was lost under it."""
-        raise NotImplementedError
+    # A backend may answer these.
 
     def _before_claim(self, request: ClaimRequest) -> List[Statement]:
         """Statements that open a claim's transaction."""
@@ -166,6 +146,15 @@ class SqlStore:
         results = self._read(reads, Deadline(within_s)) if reads else []
         done = {values[0] for result in results for values in result.rows}
         return [run_key for run_key in run_keys if run_key not in done]
+
+    def claims(self, job: str, run_keys: Sequence[str], within_s: float) -> Dict[str, int]:
+        read = Statement(
+            "SELECT run_key, max(claim_no) FROM runs WHERE job = ? AND claim_no IS NOT NULL AND status <> 'success'"
+            f" AND run_key IN ({self.dialect.texts}) GROUP BY run_key",
+            (job, rows.texts_json(run_keys)),
+        )
+        (result,) = self._read([read], Deadline(within_s))
+        return {run_key: int(claims) for run_key, claims in result.rows}
 
     def note_settled(self, job: str, from_utc: datetime, until_utc: datetime, within_s: float) -> None:
         self._changed(summaries.settled(job, from_utc, until_utc), within_s)
@@ -275,10 +264,6 @@ class SqlStore:
         return Claimed(own.run_id, own.lock, own.fence, own.claim_no, sent_at, own.trigger)
 
     # Smaller steps.
-
-    def _changed(self, statement: Statement, within_s: float) -> bool:
-        """One statement as a transaction; whether it found a row to change."""
-        return self._transact(lambda session: session.run([statement], last=True)[0].changed > 0, Deadline(within_s))
 
     def _prune_step(self, job: str, limits: pruning.Limits, deadline: Deadline) -> int:
         return self._transact(lambda session: pruning.prune(session, self.dialect, job, limits), deadline)

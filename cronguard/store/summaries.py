@@ -15,6 +15,7 @@ from typing import List, Optional, Sequence, Tuple
 from cronguard.core.model import Alerts, JobFacts, JobRow, RunRow, ScheduleText, Skip, Success
 from cronguard.store import rows
 from cronguard.store.dialect import Statement, Values
+from cronguard.store.schema import VERSION
 
 _FACTS = (
     "schedule_kind", "schedule_text", "zone", "key", "timeout_s", "grace_s", "max_late_s", "look_back_s", "redo",
@@ -28,6 +29,7 @@ _STATE = (
     "last_skip_holder", "pruned_before_at", "strip", "runs_total", "failures_total", "skips_total", "last_claim_s",
     "defined_at", "settled_from_at", "settled_until_at",
 )
+_SINCE_VERSION_2 = ("defined_at", "settled_from_at", "settled_until_at")
 _LETTERS = {"success": "s", "failed": "f", "timeout": "t", "aborted": "a", "lost": "l"}
 _SUCCESSES_KEPT = 21
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -200,9 +202,12 @@ def _successes_with(text: str, row: RunRow) -> str:
 # --- reading it ---
 
 
-def select_statement(names: Sequence[str]) -> Statement:
-    """The summaries with the latest and the running row, without their output, and the running row's lease."""
-    own = ", ".join(f"j.{name}" for name in ("job", *_FACTS, *_STATE))
+def select_statement(names: Sequence[str], version: int = VERSION) -> Statement:
+    """The summaries with the latest and the running row, without their output, and the running row's lease.
+
+    Tables of a version before are read as they are: looking changes nothing, and may have no right to."""
+    absent = _SINCE_VERSION_2 if version < 2 else ()
+    own = ", ".join("NULL" if name in absent else f"j.{name}" for name in ("job", *_FACTS, *_STATE))
     where = f"WHERE j.job IN ({', '.join('?' * len(names))})" if names else ""
     return Statement(
         f"SELECT {own}, {rows.summary_columns('a')}, {rows.summary_columns('b')}, l.lease_until FROM jobs j"
