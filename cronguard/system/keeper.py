@@ -37,6 +37,7 @@ class Keeper:
     def __init__(self, pid: int, channel: Channel) -> None:
         self.pid = pid
         self.channel = channel
+        self.siblings: Tuple[int, ...] = ()  # pids of other keepers of this process, whose trees are not this one's
         self._reaped = False
 
     def goodbye(self) -> None:
@@ -90,6 +91,21 @@ def fork_keeper() -> Keeper:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if theirs is not None:
             theirs.close()
+
+
+def fork_keepers(count: int) -> List[Keeper]:
+    """Several, for commands that run at the same time. Raises as `fork_keeper`; then none is left."""
+    keepers: List[Keeper] = []
+    try:
+        for _ in range(count):
+            keepers.append(fork_keeper())
+    except CronguardError:
+        for keeper in keepers:
+            keeper.goodbye()
+        raise
+    for keeper in keepers:
+        keeper.siblings = tuple(other.pid for other in keepers if other is not keeper)
+    return keepers
 
 
 def _open_standard() -> None:

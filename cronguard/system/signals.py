@@ -13,7 +13,24 @@ from typing import Any, Dict, List, Optional
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
-class Signals:
+class SignalNews:
+    """What a loop that supervises wants of signals, from wherever they come."""
+
+    def fileno(self) -> int:
+        """Readable when `take` has something."""
+        raise NotImplementedError
+
+    def take(self) -> List[int]:
+        """The signals received since the last take, in order."""
+        raise NotImplementedError
+
+    @property
+    def first(self) -> Optional[int]:
+        """The first signal ever, taken or not."""
+        raise NotImplementedError
+
+
+class Signals(SignalNews):
     """TERM, INT, HUP and QUIT to this process.
 
     TERM, INT and QUIT are taken even when whoever started us ignored them: a job that nothing can stop is worse
@@ -39,11 +56,11 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_STOPPING, signal.SIGCHLD))
 
     def fileno(self) -> int:
-        """Readable when `take` has something."""
+        """As the news'."""
         return self._read
 
     def take(self) -> List[int]:
-        """The signals received since the last take, in order."""
+        """As the news'."""
         self._collect()
         taken, self._pending = self._pending, []
         return taken

@@ -22,7 +22,7 @@ from cronguard.system.keeper import SLICE_S, Keeper
 from cronguard.system.launch import NOT_STARTED
 from cronguard.system.output import Streams
 from cronguard.system.results import read_results
-from cronguard.system.signals import Signals
+from cronguard.system.signals import SignalNews
 from cronguard.system.stdin import StdinWatch
 
 _KEEPER_LATE_S = 5.0
@@ -81,7 +81,7 @@ def supervise(
     keeper: Keeper,
     command: Command,
     limits: Limits,
-    signals: Signals,
+    signals: SignalNews,
     lease: Optional[KeptLease],
     lease_s: float,
     lease_sent_at: float,
@@ -100,7 +100,7 @@ def supervise(
     return attempt.run(lease_sent_at)
 
 
-def pause(seconds: float, signals: Signals, lease: Optional[KeptLease]) -> Optional[str]:
+def pause(seconds: float, signals: SignalNews, lease: Optional[KeptLease]) -> Optional[str]:
     """Wait between attempts. None: waited in full; else why there must be no more of them: `signal`, now or before,
     `lease`: it is lost, or `cancelled`."""
     until_s = boot_s() + seconds
@@ -132,7 +132,7 @@ class _Supervision:
         keeper: Keeper,
         command: Command,
         limits: Limits,
-        signals: Signals,
+        signals: SignalNews,
         lease: Optional[KeptLease],
         lease_s: float,
         on_started: Callable[[int], None],
@@ -273,6 +273,8 @@ class _Supervision:
         seen = processes.table()
         ours = os.getsid(0)
         below = processes.descendants(os.getpid(), seen)
+        for keeper in self._keeper.siblings:
+            below -= {keeper} | processes.descendants(keeper, seen)
         return {
             pid
             for pid, stat in seen.items()
