@@ -26,7 +26,7 @@ from cronguard.core.model import (
     Skip,
 )
 from cronguard.errors import StoreDown
-from cronguard.store import claiming, finishing, incidents, orders, pruning, rows, summaries
+from cronguard.store import claiming, finishing, incidents, orders, pruning, rows, schema, summaries
 from cronguard.store.dialect import Collision, Session, Statement
 from cronguard.store.redoing import RedoingStore
 from cronguard.store.waiting import Deadline, Pauses, boot_time_s
@@ -38,6 +38,8 @@ FOUND_AT_MOST = 10
 
 class SqlStore(RedoingStore):
     """A `Store` (see contract.py) over some SQL database."""
+
+    _prepared: bool  # the tables are known to be of our version
 
     # A backend may answer these.
 
@@ -61,6 +63,12 @@ class SqlStore(RedoingStore):
     def _claim_unsettled(self, request: ClaimRequest) -> ClaimAnswer:
         """What to say when the time was over and it never came to a decision."""
         raise StoreDown(f"store: {self.name}: lock {request.lock} could not be taken: others kept changing it")
+
+    def _version(self, deadline: Deadline) -> int:
+        """That of the tables, which nobody may have brought up to date yet."""
+        if self._prepared:
+            return schema.VERSION
+        return schema.version_of(self._read([Statement(schema.VERSION_SQL)], deadline)[0])
 
     # The contract.
 
@@ -127,7 +135,8 @@ class SqlStore(RedoingStore):
         )
 
     def jobs(self, names: Sequence[str], within_s: float) -> List[JobRow]:
-        (result,) = self._read([summaries.select_statement(names)], Deadline(within_s))
+        deadline = Deadline(within_s)
+        (result,) = self._read([summaries.select_statement(names, self._version(deadline))], deadline)
         return [summaries.job_row(values, self.leased) for values in result.rows]
 
     def remember(self, facts: JobFacts, now_utc: datetime, within_s: float) -> None:

@@ -1,7 +1,7 @@
 """What SQLite and PostgreSQL say differently, and the narrow waist through which all SQL goes.
 
 Every statement of the domain is written once, with `?` for parameters, in the subset that both understand (SQLite 3.24:
-no RETURNING, no UPDATE FROM). Four fragments differ; they stand in `Dialect`. A `Session` is an open transaction.
+no RETURNING, no UPDATE FROM). The fragments that differ stand in `Dialect`. A `Session` is an open transaction.
 """
 
 from __future__ import annotations
@@ -32,6 +32,15 @@ class Dialect(NamedTuple):
     lease_end: str  # takes one parameter, seconds
     next_fence: str  # from the column `fence`: grows always, and over a lost database too, by the epoch in ms
     for_update: str
+    for_key_share: str  # keeps others from `for_update`, but neither from renewing nor from the same
+    each: str  # FROM this, one parameter: the elements `value` of a JSON array of arrays
+    cell: str  # text number {0} of `value`
+    instant_cell: str  # the same as an instant
+
+    @property
+    def texts(self) -> str:
+        """A sub-select that gives the texts of one parameter made by `rows.texts_json`, however many there are."""
+        return f"SELECT {self.cell.format(0)} FROM {self.each}"
 
 
 class Session(Protocol):

@@ -13,9 +13,11 @@ from typing import Callable, List, NoReturn, Sequence, TypeVar
 import psycopg
 
 from cronguard.core.advisory import advisory_key
+from cronguard.core.checkpoints import CheckpointSet
 from cronguard.core.model import ClaimRequest
+from cronguard.core.queue import Reserved, Take
 from cronguard.errors import ConfigError, StoreDown, StoreError
-from cronguard.store import schema
+from cronguard.store import schema, taking
 from cronguard.store.backend import SqlStore
 from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement
 from cronguard.store.postgres_connection import (
@@ -37,6 +39,10 @@ DIALECT = Dialect(
     lease_end="clock_timestamp() + make_interval(secs => ?)",
     next_fence="greatest(fence + 1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)",
     for_update="FOR UPDATE",
+    for_key_share="FOR KEY SHARE",
+    each="json_array_elements(?::json) AS each(value)",
+    cell="value->>{0}",
+    instant_cell="(value->>{0})::timestamptz",
 )
 
 # A claimer that is stopped in the middle must not be in the way of an owner's renewal for longer than this.
@@ -52,6 +58,7 @@ TRANSACTION_TIMEOUT_SINCE = 170000
 # No lock names: those have no NUL.
 _DDL_LOCK = "\0ddl"
 _INCIDENTS_LOCK = "\0incidents"
+_CHECKPOINT_LOCK = "\0checkpoint:"
 
 
 class PostgresStore(SqlStore):
@@ -89,6 +96,13 @@ class PostgresStore(SqlStore):
 
     def _before_sync(self) -> List[Statement]:
         return [Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, _INCIDENTS_LOCK),))]
+
+    def _before_set(self, wish: CheckpointSet) -> List[Statement]:
+        name = f"{_CHECKPOINT_LOCK}{wish.job}\0{wish.name}"
+        return [Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, name),))]
+
+    def _take_in(self, session: Session, take: Take) -> List[Reserved]:
+        return taking.take_by_locks(session, take, self.dialect)
 
     def _read(self, statements: Sequence[Statement], deadline: Deadline) -> List[Result]:
         try:

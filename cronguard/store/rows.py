@@ -58,6 +58,16 @@ def clean_or_none(text: Optional[str]) -> Optional[str]:
     return None if text is None else clean(text)
 
 
+def texts_json(texts: Iterable[str]) -> str:
+    """Texts as one parameter, for `Dialect.texts`."""
+    return json_table([clean(text)] for text in texts)
+
+
+def json_table(table: Iterable[Sequence[Optional[str]]]) -> str:
+    """Rows of clean texts as one parameter, for `Dialect.each`."""
+    return json.dumps(list(table), ensure_ascii=False)
+
+
 def run_row(values: Sequence[Any]) -> RunRow:
     """A row as read, in the order of RUN_COLUMNS."""
     row = RunRow(*values)

@@ -14,8 +14,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 from cronguard.core.model import ClaimAnswer, Claimed, ClaimRequest, Finish, Held
+from cronguard.core.queue import Reserved, Take
 from cronguard.errors import StoreDown, StoreError
-from cronguard.store import claiming, rows, schema
+from cronguard.store import claiming, rows, schema, taking
 from cronguard.store.backend import SqlStore
 from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement
 from cronguard.store.flock import HostLock, holder_of, note_of
@@ -25,7 +26,14 @@ T = TypeVar("T")
 
 # The functions are ours (see _connect): SQLite's own clock has no microseconds before 3.42.
 DIALECT = Dialect(
-    now="clock_now()", lease_end="clock_after(?)", next_fence="max(fence + 1, clock_ms())", for_update=""
+    now="clock_now()",
+    lease_end="clock_after(?)",
+    next_fence="max(fence + 1, clock_ms())",
+    for_update="",  # whoever writes is alone
+    for_key_share="",
+    each="json_each(?)",
+    cell="json_extract(value, '$[{0}]')",
+    instant_cell="json_extract(value, '$[{0}]')",
 )
 
 
@@ -100,6 +108,9 @@ class SqliteStore(SqlStore):
         if holder is None:
             raise StoreDown(f"store: {lock.path}: locked by a process that does not say who it is")
         return Held(holder)
+
+    def _take_in(self, session: Session, take: Take) -> List[Reserved]:
+        return taking.take_alone(session, take, self.dialect)
 
     def _host_lock(self, lock: str) -> HostLock:
         return HostLock(os.path.realpath(self.path) + ".locks", lock)
@@ -240,6 +251,8 @@ def _raise_if_final(problem: sqlite3.Error, path: str) -> None:
     text = str(problem)
     if isinstance(problem, sqlite3.IntegrityError):
         raise Collision from problem
+    if "json_each" in text:
+        raise StoreError(f"store: {path}: this Python's SQLite has no JSON: {text}", "use another Python") from problem
     if "no such table" in text:
         raise NoSchema from problem
     if "locked" in text or "busy" in text:
