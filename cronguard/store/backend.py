@@ -159,7 +159,7 @@ class SqlStore(RedoingStore):
     def claims(self, job: str, run_keys: Sequence[str], within_s: float) -> Dict[str, int]:
         read = Statement(
             "SELECT run_key, max(claim_no) FROM runs WHERE job = ? AND claim_no IS NOT NULL AND status <> 'success'"
-            f" AND run_key IN ({self.dialect.texts}) GROUP BY run_key",
+            f" AND run_key {self.dialect.among_texts} GROUP BY run_key",
             (job, rows.texts_json(run_keys)),
         )
         (result,) = self._read([read], Deadline(within_s))

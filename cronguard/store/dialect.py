@@ -33,14 +33,15 @@ class Dialect(NamedTuple):
     next_fence: str  # from the column `fence`: grows always, and over a lost database too, by the epoch in ms
     for_update: str
     for_key_share: str  # keeps others from `for_update`, but neither from renewing nor from the same
+    among: str  # the column before it is one of what the sub-select {0} gives, looked up by key
     each: str  # FROM this, one parameter: the elements `value` of a JSON array of arrays
     cell: str  # text number {0} of `value`
     instant_cell: str  # the same as an instant
 
     @property
-    def texts(self) -> str:
-        """A sub-select that gives the texts of one parameter made by `rows.texts_json`, however many there are."""
-        return f"SELECT {self.cell.format(0)} FROM {self.each}"
+    def among_texts(self) -> str:
+        """The column before it is one of the texts of a parameter made by `rows.texts_json`, however many there are."""
+        return self.among.format(f"SELECT {self.cell.format(0)} FROM {self.each}")
 
 
 class Session(Protocol):

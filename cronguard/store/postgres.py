@@ -40,6 +40,7 @@ DIALECT = Dialect(
     next_fence="greatest(fence + 1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)",
     for_update="FOR UPDATE",
     for_key_share="FOR KEY SHARE",
+    among="= ANY (ARRAY({0}))",  # IN would be a join, which without fresh statistics reads the whole table
     each="json_array_elements(?::json) AS each(value)",
     cell="value->>{0}",
     instant_cell="(value->>{0})::timestamptz",

@@ -132,7 +132,7 @@ class RedoingStore(Database):
         return sorted(there)
 
     def clear_items(self, job: str, status: str, before_utc: Optional[datetime], limit: int, within_s: float) -> int:
-        return self._send([queue.clearing(job, status, before_utc, limit)], within_s)[0].changed
+        return self._send([queue.clearing(job, status, before_utc, limit, self.dialect)], within_s)[0].changed
 
     # Checkpoints.
 

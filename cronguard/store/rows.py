@@ -59,7 +59,7 @@ def clean_or_none(text: Optional[str]) -> Optional[str]:
 
 
 def texts_json(texts: Iterable[str]) -> str:
-    """Texts as one parameter, for `Dialect.texts`."""
+    """Texts as one parameter, for `Dialect.among_texts`."""
     return json_table([clean(text)] for text in texts)
 
 

@@ -209,8 +209,9 @@ _VERSION_2 = (
     )""",
     """CREATE INDEX items_open ON items (job, group_name, available_at, item_key)
         WHERE status IN ('waiting', 'reserved')""",
-    """CREATE INDEX items_by_worker ON items (worker) WHERE status = 'reserved'""",
-    """CREATE INDEX items_by_status ON items (job, status, available_at)""",
+    """CREATE INDEX items_by_worker ON items (worker) WHERE worker IS NOT NULL""",
+    # No index but the key's begins with the job alone, or old statistics could make it look as good for finding a key.
+    """CREATE INDEX items_by_status ON items (status, job, available_at)""",
     """CREATE TABLE ledger (
         job {text} NOT NULL,
         run_key {text} NOT NULL DEFAULT '',
@@ -228,7 +229,7 @@ _VERSION_2 = (
     )""",
     """CREATE INDEX ledger_open ON ledger (job, started_at) WHERE status <> 'done'""",
     """CREATE INDEX ledger_by_start ON ledger (job, started_at)""",
-    # Since when the present schedule, zone and key are known, whatever pauses there were; before, a slot had another key.
+    # Since when the present schedule, zone and key are known, whatever pauses there were; keys of before were others.
     """ALTER TABLE jobs ADD COLUMN defined_at {instant}""",
     """UPDATE jobs SET defined_at = since_at""",
     # Between these two `--catch-up oldest` found nothing left to do, so that nobody looks there again.

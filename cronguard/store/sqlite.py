@@ -31,6 +31,7 @@ DIALECT = Dialect(
     next_fence="max(fence + 1, clock_ms())",
     for_update="",  # whoever writes is alone
     for_key_share="",
+    among="IN ({0})",
     each="json_each(?)",
     cell="json_extract(value, '$[{0}]')",
     instant_cell="json_extract(value, '$[{0}]')",

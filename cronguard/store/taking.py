@@ -13,10 +13,10 @@ from typing import Iterable, List, Sequence
 from cronguard.core.queue import Reserved, Take
 from cronguard.store import rows
 from cronguard.store.dialect import Dialect, Session, Statement, Values
-from cronguard.store.queue import OPEN
+from cronguard.store.queue import OPEN, RESERVED
 
 _RESERVED = "item_key, group_name, payload, token, attempts"
-_MINE = "worker = ? AND take_id = ? AND status = 'reserved'"
+_MINE = f"worker = ? AND take_id = ? AND {RESERVED}"
 # What may be taken, of one job and group. The clock in a sub-select is read once, and an index can be used with it.
 _READY = f"job = ? AND group_name = {{group}} AND {OPEN} AND available_at <= (SELECT {{now}})"
 _OLDEST = "ORDER BY available_at, item_key"
@@ -32,7 +32,7 @@ def take_by_locks(session: Session, take: Take, dialect: Dialect) -> List[Reserv
     _, before, taken = session.run([*_again(take, dialect), _take_in_one(take, dialect)], last=True)
     if before.rows:
         return _reserved(before.rows)
-    return _reserved(values[2:] for values in sorted(taken.rows))
+    return _reserved(taken.rows)
 
 
 def take_alone(session: Session, take: Take, dialect: Dialect) -> List[Reserved]:
@@ -41,7 +41,7 @@ def take_alone(session: Session, take: Take, dialect: Dialect) -> List[Reserved]
     if before.rows:
         return _reserved(before.rows)
     keys = _in_turns(session, take, dialect)
-    chosen = f"job = ? AND item_key IN ({dialect.texts})"
+    chosen = f"job = ? AND item_key {dialect.among_texts}"
     parameters = (take.job, rows.texts_json(keys))
     _, taken = session.run([
         Statement(f"UPDATE items SET {_reserve(dialect)} WHERE {chosen}", (*_reserve_values(take), *parameters)),
@@ -88,12 +88,13 @@ def _take_in_one(take: Take, dialect: Dialect) -> Statement:
     turns = -(-min(take.per_group, take.most) // each)
     ready = _READY.format(group="(?::text[])[mod(turn.n, ?) + 1]", now=dialect.now)
     return Statement(
-        "WITH picked AS MATERIALIZED (SELECT turn.n, ready.available_at, ready.item_key"
+        "WITH picked AS (SELECT turn.n, ready.available_at, ready.item_key"
         " FROM generate_series(0, ?) AS turn(n) CROSS JOIN LATERAL (SELECT available_at, item_key FROM items"
         f" WHERE {ready} {_OLDEST} OFFSET turn.n / ? * ? LIMIT least(?, ? - turn.n / ? * ?)"
         f" FOR UPDATE SKIP LOCKED) AS ready WHERE NOT EXISTS (SELECT 1 FROM items WHERE {_MINE}) LIMIT ?)"
-        f" UPDATE items SET {_reserve(dialect)} FROM picked WHERE items.job = ? AND items.item_key = picked.item_key"
-        f" RETURNING picked.n, picked.available_at, items.{_RESERVED}",
+        f", taken AS (UPDATE items SET {_reserve(dialect)}"
+        f" WHERE job = ? AND item_key {dialect.among.format('SELECT item_key FROM picked')} RETURNING {_RESERVED})"
+        f" SELECT {_RESERVED} FROM taken JOIN picked USING (item_key) ORDER BY n, available_at, item_key",
         (
             groups * turns - 1, take.job, [rows.clean(group) for group in take.groups], groups,
             groups, each, each, take.per_group, groups, each,
