@@ -17,7 +17,7 @@ from cronguard.system.signals import SignalNews
 T = TypeVar("T")
 
 
-class _Relay(Generic[T]):
+class Relay(Generic[T]):
     """One listener. Raises OSError when descriptors run out."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class RelayedSignals(SignalNews):
     """Signals, for a thread that can get none. Raises OSError when descriptors run out."""
 
     def __init__(self) -> None:
-        self._relay: _Relay[int] = _Relay()
+        self._relay: Relay[int] = Relay()
         self._pending: List[int] = []
         self._first: Optional[int] = None
 
@@ -84,7 +84,7 @@ class RelayedLease(Lease):
     """News of one reservation after the other. Raises OSError when descriptors run out."""
 
     def __init__(self) -> None:
-        self._relay: _Relay[Tuple[object, Union[float, str]]] = _Relay()
+        self._relay: Relay[Tuple[object, Union[float, str]]] = Relay()
         self._of: object = None
 
     def expect(self, reservation: object) -> None:

@@ -1,0 +1,34 @@
+"""What both front ends of `items work` do alike: from given texts to a pass, its progress, its summary and exit code.
+
+Loads no typer, and rich only on a terminal: cron starts this every minute.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Tuple
+
+from cronguard.cli.edge import lines_for, print_lines, show
+from cronguard.cli.talk import Talk
+from cronguard.commands import items_work
+from cronguard.core import names
+from cronguard.core.model import Invocation
+from cronguard.errors import UsageError
+
+
+def carry_out(
+    job: str, words: Optional[Tuple[str, ...]], given: Mapping[str, Any], invocation: Invocation
+) -> int:
+    """Work; returns the exit code. UsageError for what is no such line."""
+    problem = names.check_job_name(job)
+    if problem is not None:
+        raise UsageError(f"JOB: {problem}")
+    if words == ():
+        raise UsageError("CMD: empty: nothing behind --", f"write cronguard items work {job} -- CMD {{key}}")
+    options = {name: str(value) for name, value in given.items() if value is not None}
+    talk = Talk(invocation.log_format, invocation.verbose, invocation.environ)
+    request = items_work.WorkRequest(job, words or (), options)
+    worked = items_work.work(request, invocation, talk, lambda _tally: None)
+    print_lines([items_work.summary(worked.tally)])
+    if worked.trouble is not None:
+        show(lines_for(worked.trouble, job))
+    return worked.exit_code
