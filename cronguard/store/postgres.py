@@ -19,7 +19,7 @@ from cronguard.core.queue import Reserved, Take
 from cronguard.errors import ConfigError, StoreDown, StoreError
 from cronguard.store import schema, taking
 from cronguard.store.backend import SqlStore
-from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement
+from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement, Values
 from cronguard.store.postgres_connection import (
     COLLISION,
     NO_RIGHTS,
@@ -176,17 +176,32 @@ class PostgresStore(SqlStore):
         _, schemas, tables = session.run([
             Statement("SELECT pg_advisory_xact_lock(?)", (key,)),
             Statement("SELECT 1 FROM pg_namespace WHERE nspname = ?", (self._schema,)),
-            Statement("SELECT to_regclass(?)", (f'"{self._schema}".meta',)),
+            Statement(
+                "SELECT pg_get_userbyid(relowner), pg_has_role(relowner, 'USAGE') FROM pg_class"
+                " WHERE oid = to_regclass(?)",
+                (f'"{self._schema}".meta',),
+            ),
         ])
         version = 0
-        if tables.rows[0][0] is not None:
+        if tables.rows:
             version = schema.version_of(session.run([Statement(schema.VERSION_SQL)])[0])
         if schema.is_current(version, self.name):
             return
+        self._refuse_if_others(tables.rows, version)
         # CREATE SCHEMA IF NOT EXISTS would ask for the right to create even where nothing is to be created.
         creation = [] if schemas.rows else [f'CREATE SCHEMA "{self._schema}"']
         steps = schema.steps_from(version, schema.POSTGRES_TYPES)
         session.run([Statement(sql) for sql in (*creation, *steps)])
+
+    def _refuse_if_others(self, owners: Sequence[Values], version: int) -> None:
+        """Tables of an older version can only be changed by whom they belong to."""
+        for owner, is_ours in owners:
+            if not is_ours:
+                raise StoreError(
+                    f"store: {self.name}: its tables have version {version}, this cronguard needs {schema.VERSION},"
+                    f" and only role {owner} may change them",
+                    f"run any job once as role {owner}; then {GRANTS}",
+                )
 
     def _fail(self, problem: psycopg.Error) -> NoReturn:
         """An error that trying again does not help."""

@@ -7,7 +7,7 @@ another. Several rows are always locked in the order of their keys.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Dict, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 from cronguard.core.queue import STATUSES, Counts, Item, NewItem, Settlement, Start, Steps
 from cronguard.store import rows
@@ -17,8 +17,9 @@ _ITEM = (
     "job, item_key, group_name, payload, status, token, attempts, available_at, worker, run_id, added_at, started_at,"
     " finished_at, message"
 )
-# The condition of the index `items_open`, word for word, or SQLite would not use it.
+# The conditions of the indexes `items_open` and `items_ended`, word for word, or SQLite would not use them.
 OPEN = "status IN ('waiting', 'reserved')"
+ENDED = "status IN ('done', 'dead')"
 # With an empty text added no index serves the condition: that of the key (or the worker) is to be used, also while
 # statistics are old and PostgreSQL believes that as good as nothing is reserved, or of this job.
 RESERVED = "status || '' = 'reserved'"
@@ -92,29 +93,30 @@ def renewal(job: str, worker: str, reserve_s: float, dialect: Dialect) -> List[S
     ]
 
 
-def counting(job: str, dialect: Dialect) -> Statement:
-    """Reads the job's part of an index, done items too: about a second for a million."""
-    return Statement(
-        f"SELECT status, count(*), sum(CASE WHEN available_at <= (SELECT {dialect.now}) THEN 1 ELSE 0 END)"
-        f" FROM items WHERE status IN ({', '.join('?' * len(STATUSES))}) AND job = ? GROUP BY status",
-        (*STATUSES, job),
-    )
+def counting(job: str, dialect: Dialect) -> List[Statement]:
+    """Reads the job's parts of two indexes, ended items too: about a second for a million."""
+    return [
+        Statement(
+            f"SELECT status, count(*), sum(CASE WHEN available_at <= (SELECT {dialect.now}) THEN 1 ELSE 0 END)"
+            f" FROM items WHERE job = ? AND {kind} GROUP BY status",
+            (job,),
+        )
+        for kind in (OPEN, ENDED)
+    ]
 
 
-def counts_of(result: Result) -> Counts:
-    numbers: Dict[str, Values] = {status: (int(count), int(due)) for status, count, due in result.rows}
-    total = {status: numbers.get(status, (0, 0))[0] for status in STATUSES}
-    return Counts(
-        total["waiting"], numbers.get("waiting", (0, 0))[1], total["reserved"], total["done"], total["dead"]
-    )
+def counts_of(results: Sequence[Result]) -> Counts:
+    numbers = {status: (int(count), int(due)) for result in results for status, count, due in result.rows}
+    waiting, reserved, done, dead = (numbers.get(status, (0, 0)) for status in STATUSES)
+    return Counts(waiting[0], waiting[1], reserved[0], done[0], dead[0])
 
 
 def selections(job: str, statuses: Sequence[str], group: Optional[str], limit: int) -> List[Statement]:
-    """One for each status: so each is as long as `limit`, and not as the whole history."""
+    """One for each status: so that of the ended ones no more than `limit` are read."""
     where, values = ("", ()) if group is None else (" AND group_name = ?", (rows.clean(group),))
     return [
         Statement(
-            f"SELECT {_ITEM} FROM items WHERE job = ? AND status = ?{where} ORDER BY available_at, item_key LIMIT ?",
+            f"SELECT {_ITEM} FROM items WHERE {_with_status(status)}{where} ORDER BY available_at, item_key LIMIT ?",
             (job, status, *values, limit),
         )
         for status in statuses or STATUSES
@@ -160,7 +162,7 @@ def forget(session: Session, dialect: Dialect, job: str, keys: Sequence[str]) ->
 def clearing(job: str, status: str, before: Optional[datetime], limit: int, dialect: Dialect) -> Statement:
     """The status stands there twice: an item that is taken just now must not go."""
     age, values = ("", ()) if before is None else (" AND added_at < ?", (before,))
-    oldest = f"SELECT item_key FROM items WHERE job = ? AND status = ?{age} ORDER BY available_at LIMIT ?"
+    oldest = f"SELECT item_key FROM items WHERE {_with_status(status)}{age} ORDER BY available_at LIMIT ?"
     return Statement(
         f"DELETE FROM items WHERE job = ? AND status || '' = ? AND item_key {dialect.among.format(oldest)}",
         (job, status, job, status, *values, limit),
@@ -176,6 +178,11 @@ def item_of(values: Values) -> Item:
         started_at_utc=rows.instant(item.started_at_utc),
         finished_at_utc=rows.instant(item.finished_at_utc),
     )
+
+
+def _with_status(status: str) -> str:
+    """Takes two parameters, job and status."""
+    return f"job = ? AND status = ? AND {ENDED if status in ('done', 'dead') else OPEN}"
 
 
 def _settle(job: str, end: Settlement, dialect: Dialect) -> Statement:

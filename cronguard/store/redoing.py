@@ -105,8 +105,7 @@ class RedoingStore(Database):
         return {str(key): int(token) for key, token in held.rows}
 
     def count_items(self, job: str, within_s: float) -> Counts:
-        (result,) = self._read([queue.counting(job, self.dialect)], Deadline(within_s))
-        return queue.counts_of(result)
+        return queue.counts_of(self._read(queue.counting(job, self.dialect), Deadline(within_s)))
 
     def items(
         self, job: str, statuses: Sequence[str], group: Optional[str], limit: int, within_s: float

@@ -207,11 +207,11 @@ _VERSION_2 = (
         message {text} NOT NULL DEFAULT '',
         PRIMARY KEY (job, item_key)
     )""",
+    # No index but the key's serves the job alone: old statistics could make it look as good for finding a key.
     """CREATE INDEX items_open ON items (job, group_name, available_at, item_key)
         WHERE status IN ('waiting', 'reserved')""",
     """CREATE INDEX items_by_worker ON items (worker) WHERE worker IS NOT NULL""",
-    # No index but the key's begins with the job alone, or old statistics could make it look as good for finding a key.
-    """CREATE INDEX items_by_status ON items (status, job, available_at)""",
+    """CREATE INDEX items_ended ON items (job, status, available_at) WHERE status IN ('done', 'dead')""",
     """CREATE TABLE ledger (
         job {text} NOT NULL,
         run_key {text} NOT NULL DEFAULT '',
