@@ -24,6 +24,7 @@ from cronguard.store.postgres_connection import (
     COLLISION,
     NO_RIGHTS,
     NO_TABLES,
+    OLD_TABLES,
     READ_ONLY,
     RETRY,
     Link,
@@ -210,6 +211,10 @@ class PostgresStore(SqlStore):
             raise Collision from problem
         if kind == NO_TABLES:
             raise NoSchema from problem
+        if kind == OLD_TABLES:
+            raise StoreError(
+                f"store: {self.name}: its tables have an older version: {self._told(problem)}", schema.BRING_UP
+            ) from problem
         if kind == READ_ONLY:
             raise StoreDown(f"store: {self.name}: the server is read-only") from problem
         if kind == NO_RIGHTS:

@@ -40,6 +40,7 @@ RETRY = "retry"
 READ_ONLY = "read-only"
 COLLISION = "collision"
 NO_TABLES = "no tables"
+OLD_TABLES = "old tables"
 NO_RIGHTS = "no rights"
 OTHER = "other"
 
@@ -48,6 +49,7 @@ _MEANINGS = {
     "25006": READ_ONLY,
     "3F000": NO_TABLES,
     "42P01": NO_TABLES,
+    "42703": OLD_TABLES,
     "42501": NO_RIGHTS,
 }
 # 08 connection, 53 resources (53300: too many connections), 57 shut down, starting up or cancelled by a timeout.

@@ -162,9 +162,11 @@ def forget(session: Session, dialect: Dialect, job: str, keys: Sequence[str]) ->
 def clearing(job: str, status: str, before: Optional[datetime], limit: int, dialect: Dialect) -> Statement:
     """The status stands there twice: an item that is taken just now must not go."""
     age, values = ("", ()) if before is None else (" AND added_at < ?", (before,))
-    oldest = f"SELECT item_key FROM items WHERE {_with_status(status)}{age} ORDER BY available_at LIMIT ?"
+    # In the order of the index: of ended ones the oldest first, of waiting ones group by group.
+    order = "available_at" if status in ("done", "dead") else "group_name, available_at"
+    some = f"SELECT item_key FROM items WHERE {_with_status(status)}{age} ORDER BY {order} LIMIT ?"
     return Statement(
-        f"DELETE FROM items WHERE job = ? AND status || '' = ? AND item_key {dialect.among.format(oldest)}",
+        f"DELETE FROM items WHERE job = ? AND status || '' = ? AND item_key {dialect.among.format(some)}",
         (job, status, job, status, *values, limit),
     )
 

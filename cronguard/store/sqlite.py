@@ -254,6 +254,8 @@ def _raise_if_final(problem: sqlite3.Error, path: str) -> None:
         raise Collision from problem
     if "json_each" in text:
         raise StoreError(f"store: {path}: this Python's SQLite has no JSON: {text}", "use another Python") from problem
+    if "no such column" in text or "has no column" in text:
+        raise StoreError(f"store: {path}: its tables have an older version: {text}", schema.BRING_UP) from problem
     if "no such table" in text:
         raise NoSchema from problem
     if "locked" in text or "busy" in text:
