@@ -52,3 +52,15 @@ class NotFound(CronguardError):
     """A job or run asked for by name does not exist. Looking commands exit 1."""
 
     exit_code = 1
+
+
+class RunLost(CronguardError):
+    """The run that this is part of no longer holds its lock: it must do nothing more."""
+
+    exit_code = 75
+
+
+class Refused(CronguardError):
+    """To a Python program, what the command line leaves with 75 for: not now, or not by this run."""
+
+    exit_code = 75

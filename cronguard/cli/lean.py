@@ -1,4 +1,5 @@
-"""The short way into `run`: a line that needs neither help nor advice does not load typer, which is half of a start.
+"""The short way into what cron and scripts start all day, `run`, `items work` and `once`: a line that needs neither
+help nor advice does not load typer, which is half of a start.
 
 Understands only what is right beyond doubt; everything else (`--help`, a misspelt option, a missing value, another
 command) is None here and goes to typer, whose words the user then gets. A test holds the two to the same result.
@@ -9,24 +10,39 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cronguard.cli.request import split_at_dashes
-from cronguard.core.settings import SETTINGS
+from cronguard.core.settings import ITEMS, ONCE, SETTINGS, Setting
 
 SHARED_WITH_VALUE = ("store", "config", "log_format")
 FLAGS = ("force", "dry_run", "verbose")
+# The command's words, its settings, its flags.
+_COMMANDS: Sequence[Tuple[Tuple[str, ...], Sequence[Setting], Sequence[str]]] = (
+    (("run",), SETTINGS, FLAGS),
+    (("items", "work"), ITEMS, ("verbose",)),
+    (("once",), ONCE, ("verbose",)),
+)
 
 
 class Line(NamedTuple):
-    """A command line of `run`: option names (`dry_run`) to texts, flags to True. `words`: what stands behind `--`."""
+    """A command line. `command`: `run`, `items work` or `once`; `subject`: the job, or the key of what happens once;
+    `words`: what stands behind `--`; `given`: option names (`dry_run`) to texts, flags to True."""
 
-    job: str
+    command: str
+    subject: str
     words: Optional[Tuple[str, ...]]
     given: Dict[str, object]
 
 
 def line_of(words: Sequence[str]) -> Optional[Line]:
-    """The line if it is a plain one of `run`, else None."""
+    """The line if it is a plain one of these commands, else None."""
+    found = (_line_of(words, *each) for each in _COMMANDS if each[0][0] in words)
+    return next((line for line in found if line is not None), None)
+
+
+def _line_of(
+    words: Sequence[str], command: Tuple[str, ...], settings: Sequence[Setting], flags: Sequence[str]
+) -> Optional[Line]:
     own, behind = split_at_dashes(words)
-    takes_value = _options()
+    takes_value = _options(settings, flags)
     given: Dict[str, object] = {}
     plain: List[str] = []
     rest = iter(own)
@@ -40,12 +56,12 @@ def line_of(words: Sequence[str]) -> Optional[Line]:
         name = flag[2:].replace("-", "_")
         text = _text_of(takes_value[flag], equals, value, rest)
         # Before the command's name only the shared options are known.
-        if text is None or (not plain and name not in (*SHARED_WITH_VALUE, "verbose")):
+        if text is None or (len(plain) < len(command) and name not in (*SHARED_WITH_VALUE, "verbose")):
             return None
         given[name] = text
-    if len(plain) != 2 or plain[0] != "run":
+    if tuple(plain[:-1]) != command:
         return None
-    return Line(plain[1], behind, given)
+    return Line(" ".join(command), plain[-1], behind, given)
 
 
 def _text_of(takes_value: bool, equals: str, value: str, rest: Iterator[str]) -> object:
@@ -55,9 +71,9 @@ def _text_of(takes_value: bool, equals: str, value: str, rest: Iterator[str]) ->
     return None if equals else True
 
 
-def _options() -> Dict[str, bool]:
-    """Every option of `run`, and whether a value follows it."""
-    known = {setting.option: setting.kind != "flag" for setting in SETTINGS}
+def _options(settings: Sequence[Setting], flags: Sequence[str]) -> Dict[str, bool]:
+    """Every option, and whether a value follows it."""
+    known = {setting.option: setting.kind != "flag" for setting in settings}
     known.update({"--" + name.replace("_", "-"): True for name in SHARED_WITH_VALUE})
-    known.update({"--" + name.replace("_", "-"): False for name in FLAGS})
+    known.update({"--" + name.replace("_", "-"): False for name in flags})
     return known

@@ -50,7 +50,17 @@ def execute(words: Sequence[str]) -> int:
 def _run(line: Line, progress: edge.Progress) -> int:
     given = dict(line.given)
     shared = {name: given.pop(name) for name in (*SHARED_WITH_VALUE, "verbose") if name in given}
+    invocation = invocation_from(shared, own_environment())
+    if line.command == "items work":
+        from cronguard.cli.item_work import carry_out as work
+
+        progress.job = line.subject
+        return work(line.subject, line.words, given, invocation)
+    if line.command == "once":
+        from cronguard.cli.effect import carry_out as do_once
+
+        return do_once(line.subject, line.words, given, invocation, progress)
     force, dry_run = bool(given.pop("force", False)), bool(given.pop("dry_run", False))
-    request = request_from(line.job, line.words, given, force, dry_run)
+    request = request_from(line.subject, line.words, given, force, dry_run)
     progress.job = request.job
-    return carry_out(request, invocation_from(shared, own_environment()))
+    return carry_out(request, invocation)

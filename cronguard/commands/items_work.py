@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from math import inf
-from typing import Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cronguard.core import exitcodes
-from cronguard.core.instants import parse_instant
-from cronguard.core.item_settings import ItemsSpec, command_problem, resolve_items
+from cronguard.core.item_settings import ItemsSpec, command_problem, pass_s, resolve_items
 from cronguard.core.ledger import fence_from
 from cronguard.core.masking import mask_endpoint
 from cronguard.core.model import Invocation, Say
@@ -39,6 +37,16 @@ class WorkRequest(NamedTuple):
     options: Mapping[str, str]
 
 
+class Watch:
+    """Somebody who follows the pass. Hears from several threads, one at a time."""
+
+    def began(self, ready: int) -> None:
+        """So many items may be taken now."""
+
+    def moved(self, tally: Tally) -> None:
+        """So far that came of it."""
+
+
 class Worked(NamedTuple):
     """`trouble`: what ended the pass before its time, None if nothing did."""
 
@@ -47,7 +55,7 @@ class Worked(NamedTuple):
     trouble: Optional[CronguardError]
 
 
-def work(request: WorkRequest, invocation: Invocation, say: Say, progress: Callable[[Tally], None]) -> Worked:
+def work(request: WorkRequest, invocation: Invocation, say: Say, watch: Optional[Watch] = None) -> Worked:
     """One pass. Raises CronguardError (exit code 125) when it could not begin."""
     began_at = boot_s()
     workspace = open_workspace(invocation, request.job)
@@ -55,13 +63,16 @@ def work(request: WorkRequest, invocation: Invocation, say: Say, progress: Calla
     if not spec.command:
         raise command_problem(request.job)
     environ = invocation.environ
-    fence, end_at = fence_from(environ), began_at + _budget_s(spec, environ)
+    fence, end_at = fence_from(environ), began_at + pass_s(spec, environ, clock.now_utc(environ))
     handlers = Handlers(spec, _environment(spec, environ), _secrets(workspace))
     signals = Signals()
     signals.install()
     try:
         with _keepers(spec.parallel) as keepers, _opened(workspace) as store:
-            pass_ = Pass(store, spec, fence, end_at, say, progress)
+            if watch is not None:
+                counts = store.call(lambda store: store.count_items(spec.job, WITHIN_S), WITHIN_S)
+                watch.began(counts.ready)
+            pass_ = Pass(store, spec, fence, end_at, say, (watch or Watch()).moved)
             tally = _drained(pass_, handlers, keepers, signals)
         worked = Worked(_leave_with(tally, pass_.fault, signals), tally, pass_.fault)
     finally:
@@ -97,17 +108,6 @@ def _leave_with(tally: Tally, fault: Optional[CronguardError], signals: Signals)
     if tally.ended_by == "fenced":
         return exitcodes.NOT_STARTED
     return 1 if tally.dead or tally.lost or tally.left_alone or tally.ended_by == "starved" else 0
-
-
-def _budget_s(spec: ItemsSpec, environ: Mapping[str, str]) -> float:
-    """What was asked for; else what a surrounding run has left; else no limit."""
-    if spec.budget_s is not None:
-        return spec.budget_s
-    text = environ.get("CRONGUARD_DEADLINE")
-    if not environ.get("CRONGUARD_RUN_ID") or not text:
-        return inf
-    now_utc = clock.now_utc(environ)
-    return (parse_instant(text, "UTC", now_utc) - now_utc).total_seconds()
 
 
 def _environment(spec: ItemsSpec, environ: Mapping[str, str]) -> Dict[str, str]:

@@ -6,12 +6,15 @@ problems are found before any is reported. Pure: nothing is read here.
 
 from __future__ import annotations
 
+from datetime import datetime
+from math import inf
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from cronguard.core import names
 from cronguard.core.config import Effective, environment_of
 from cronguard.core.document import Table, check_document, reason_against_text, table_of, text_of
 from cronguard.core.durations import format_duration
+from cronguard.core.instants import parse_instant
 from cronguard.core.settings import ITEMS, Setting
 from cronguard.errors import ConfigError
 
@@ -74,6 +77,16 @@ def resolve_items(
     if problems:
         raise ConfigError(problems)
     return ResolvedItems(spec, tuple(_effective(each) for each in found.values()))
+
+
+def pass_s(spec: ItemsSpec, environ: Mapping[str, str], now_utc: datetime) -> float:
+    """How long a pass may take: its budget; else what a surrounding run has left; else infinitely long."""
+    if spec.budget_s is not None:
+        return spec.budget_s
+    deadline = environ.get("CRONGUARD_DEADLINE")
+    if not environ.get("CRONGUARD_RUN_ID") or not deadline:
+        return inf
+    return (parse_instant(deadline, "UTC", now_utc) - now_utc).total_seconds()
 
 
 def command_problem(job: str) -> ConfigError:

@@ -65,12 +65,19 @@ def item_from_json(line: str, model: NewItem, when: When) -> NewItem:
         if value is not None and not isinstance(value, str):
             raise ValueError(f"{name}: not a string")
         texts[name] = value or ""
-    return NewItem(
-        _named("key", item_key, texts["key"]),
-        _named("group", item_group, texts.get("group", model.group)),
-        _named("payload", item_payload, texts.get("payload", model.payload)),
-        when(texts["not_before"]) if texts.get("not_before") else model.not_before_utc,
-    )
+    not_before_utc = when(texts["not_before"]) if texts.get("not_before") else model.not_before_utc
+    group, payload = texts.get("group", model.group), texts.get("payload", model.payload)
+    return checked(NewItem(texts["key"], group, payload, not_before_utc))
+
+
+def checked(item: NewItem) -> NewItem:
+    """The item, if all of it is right."""
+    for name, parse in (("key", item_key), ("group", item_group), ("payload", item_payload)):
+        try:
+            parse(getattr(item, name))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return item
 
 
 def filled(words: Tuple[str, ...], item: Reserved) -> Tuple[str, ...]:
@@ -105,13 +112,6 @@ def _pieces(word: str) -> Iterator[str]:
         else:
             yield brace + inside + end
             rest = after
-
-
-def _named(name: str, parse: Callable[[str], str], text: str) -> str:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 def _encoded(text: str) -> bytes:

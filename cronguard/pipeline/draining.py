@@ -286,7 +286,10 @@ class Pass:
     def _renew(self, store: Store, within_s: float) -> str:
         """In the store's thread. Once a handler has overstayed, nothing is renewed any more."""
         sent_at = boot_s()
-        if any(hand.until < sent_at for hand in self._hands.values()):
+        overstayed = [hand for hand in self._hands.values() if hand.until < sent_at]
+        for hand in overstayed:
+            hand.tell(hand.item, "lost")
+        if overstayed:
             return "ours"
         held = store.renew_items(self._spec.job, self._worker, self._spec.reserve_s, within_s)
         for key, hand in self._hands.items():
