@@ -69,14 +69,15 @@ class Start(NamedTuple):
 class Settlement(NamedTuple):
     """What became of a reserved item: `done`, `dead`, or `waiting` again after `delay_s`.
 
-    `attempts`: how often it has been started so far, those not counted that we ended ourselves."""
+    `attempts`: how often it has been started so far, those not counted that we ended ourselves. `message` None: what
+    the row says of an earlier failure stays."""
 
     key: str
     token: int
     status: str
     attempts: int
     delay_s: float = 0.0
-    message: str = ""
+    message: Optional[str] = ""
 
 
 class Steps(NamedTuple):

@@ -81,9 +81,9 @@ def failed(item: Reserved, message: str, tries: Tries) -> Settlement:
     return Settlement(item.key, item.token, "waiting", attempts, backoff_s(tries.backoff_s, attempts), message)
 
 
-def given_back(item: Reserved, message: str = "") -> Settlement:
+def given_back(item: Reserved) -> Settlement:
     """Not begun, or ended by ourselves in the middle: as it was, for whoever comes next."""
-    return Settlement(item.key, item.token, "waiting", item.attempts, 0.0, message)
+    return Settlement(item.key, item.token, "waiting", item.attempts, 0.0, None)
 
 
 def worn_out(item: Reserved) -> Settlement:

@@ -190,7 +190,7 @@ class Pass:
         """What becomes of the item; its group may be left alone from now on."""
         item = handled.item
         if handled.ending == "interrupted":
-            return turns.given_back(item, handled.message)
+            return turns.given_back(item)
         well = handled.ending == "done"
         if self._turns.ended(item.group, well):
             fields = {"job": self._spec.job, "group": item.group, "failures": self._spec.group_failures}
@@ -221,7 +221,7 @@ class Pass:
         tally = self._tally
         fields = {"job": self._spec.job, "item": end.key, "attempt": end.attempts}
         if refused:
-            text = f"somebody else has got it meanwhile; that it ended as {handled.ending} here was not recorded"
+            text = f"its reservation was lost meanwhile; that it ended as {handled.ending} here was not recorded"
             self._say(Event("item_lost", "warning", fields, text))
             tally = tally._replace(lost=tally.lost + 1)
         elif handled.ending == "done":

@@ -189,10 +189,11 @@ def _with_status(status: str) -> str:
 
 def _settle(job: str, end: Settlement, dialect: Dialect) -> Statement:
     finished = "NULL" if end.status == "waiting" else dialect.now
+    message = None if end.message is None else rows.clean(end.message)
     return Statement(
         f"UPDATE items SET status = ?, attempts = ?, available_at = {dialect.lease_end}, finished_at = {finished},"
-        f" message = ?, worker = NULL, take_id = NULL WHERE {_OURS}",
-        (end.status, end.attempts, end.delay_s, rows.clean(end.message), job, rows.clean(end.key), end.token),
+        f" message = coalesce(?, message), worker = NULL, take_id = NULL WHERE {_OURS}",
+        (end.status, end.attempts, end.delay_s, message, job, rows.clean(end.key), end.token),
     )
 
 
