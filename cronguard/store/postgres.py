@@ -61,6 +61,7 @@ TRANSACTION_TIMEOUT_SINCE = 170000
 _DDL_LOCK = "\0ddl"
 _INCIDENTS_LOCK = "\0incidents"
 _CHECKPOINT_LOCK = "\0checkpoint:"
+_TAKE_LOCK = "\0take:"
 
 
 class PostgresStore(SqlStore):
@@ -92,19 +93,23 @@ class PostgresStore(SqlStore):
     def close(self) -> None:
         self._link.close()
 
+    def _alone(self, name: str) -> Statement:
+        """Waits for whoever else is in a transaction under that name. A statement of its own: what is read in the same
+        one would be older than the end of the waiting."""
+        return Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, name),))
+
     def _before_claim(self, request: ClaimRequest) -> List[Statement]:
-        # A statement of its own: what is read in the same one would be older than the end of the waiting.
-        return [Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, request.lock),))]
+        return [self._alone(request.lock)]
 
     def _before_sync(self) -> List[Statement]:
-        return [Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, _INCIDENTS_LOCK),))]
+        return [self._alone(_INCIDENTS_LOCK)]
 
     def _before_set(self, wish: CheckpointSet) -> List[Statement]:
-        name = f"{_CHECKPOINT_LOCK}{wish.job}\0{wish.name}"
-        return [Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, name),))]
+        return [self._alone(f"{_CHECKPOINT_LOCK}{wish.job}\0{wish.name}")]
 
     def _take_in(self, session: Session, take: Take) -> List[Reserved]:
-        return taking.take_by_locks(session, take, self.dialect)
+        # Behind an earlier try of the same take, which may still be under way.
+        return taking.take_by_locks(session, take, self.dialect, self._alone(f"{_TAKE_LOCK}{take.take_id}"))
 
     def _read(self, statements: Sequence[Statement], deadline: Deadline) -> List[Result]:
         try:
@@ -173,9 +178,8 @@ class PostgresStore(SqlStore):
 
     def _migrate(self, session: Session) -> None:
         """Under a lock, since CREATE ... IF NOT EXISTS is not atomic (FR-62); somebody else may have been first."""
-        key = advisory_key(self._schema, _DDL_LOCK)
         _, schemas, tables = session.run([
-            Statement("SELECT pg_advisory_xact_lock(?)", (key,)),
+            self._alone(_DDL_LOCK),
             Statement("SELECT 1 FROM pg_namespace WHERE nspname = ?", (self._schema,)),
             Statement(
                 "SELECT pg_get_userbyid(relowner), pg_has_role(relowner, 'USAGE') FROM pg_class"

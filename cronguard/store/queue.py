@@ -40,16 +40,13 @@ def add(session: Session, dialect: Dialect, job: str, items: Sequence[NewItem]) 
         for place, item in enumerate(items)
     ]
     cells = ", ".join([*map(dialect.cell.format, range(3)), *map(dialect.instant_cell.format, (3, 4))])
-    (added,) = session.run(
-        [
-            Statement(
-                "INSERT INTO items (job, item_key, group_name, payload, available_at, added_at)"
-                f" SELECT ?, {cells} FROM {dialect.each} WHERE TRUE ON CONFLICT (job, item_key) DO NOTHING",
-                (job, rows.json_table(sorted(table))),
-            )
-        ],
-        last=True,
-    )
+    (added,) = session.run([
+        Statement(
+            "INSERT INTO items (job, item_key, group_name, payload, available_at, added_at)"
+            f" SELECT ?, {cells} FROM {dialect.each} WHERE TRUE ON CONFLICT (job, item_key) DO NOTHING",
+            (job, rows.json_table(sorted(table))),
+        )
+    ])
     return added.changed
 
 
@@ -148,14 +145,9 @@ def retry(session: Session, dialect: Dialect, job: str, keys: Sequence[str]) -> 
 
 def forget(session: Session, dialect: Dialect, job: str, keys: Sequence[str]) -> List[str]:
     there = _locked(session, dialect, job, keys, "")
-    session.run(
-        [
-            Statement(
-                f"DELETE FROM items WHERE job = ? AND item_key {dialect.among_texts}", (job, rows.texts_json(there))
-            )
-        ],
-        last=True,
-    )
+    session.run([
+        Statement(f"DELETE FROM items WHERE job = ? AND item_key {dialect.among_texts}", (job, rows.texts_json(there)))
+    ])
     return there
 
 

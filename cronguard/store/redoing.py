@@ -73,9 +73,14 @@ class RedoingStore(Database):
     # The queue.
 
     def add_items(self, job: str, items: Sequence[NewItem], within_s: float) -> int:
-        if not items:
-            return 0
-        return self._transact(lambda session: queue.add(session, self.dialect, job, items), Deadline(within_s))
+        added = [0]  # by every try: one whose answer was lost leaves nothing for the next
+
+        def work(session: Session) -> None:
+            added.append(queue.add(session, self.dialect, job, items))
+
+        if items:
+            self._transact(work, Deadline(within_s))
+        return max(added)
 
     def ready_groups(self, job: str, after: Optional[str], limit: int, within_s: float) -> List[str]:
         (result,) = self._read([queue.ready_groups(job, after, limit, self.dialect)], Deadline(within_s))

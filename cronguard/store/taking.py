@@ -27,9 +27,9 @@ def share(take: Take) -> int:
     return max(1, min(take.per_group, -(-take.most // len(take.groups))))
 
 
-def take_by_locks(session: Session, take: Take, dialect: Dialect) -> List[Reserved]:
-    """Where rows can be locked one by one (PostgreSQL)."""
-    _, before, taken = session.run([*_again(take, dialect), _take_in_one(take, dialect)], last=True)
+def take_by_locks(session: Session, take: Take, dialect: Dialect, alone: Statement) -> List[Reserved]:
+    """Where rows can be locked one by one (PostgreSQL); `alone` lets in one try of the same take at a time."""
+    _, _, before, taken = session.run([alone, *_again(take, dialect), _take_in_one(take, dialect)], last=True)
     if before.rows:
         return _reserved(before.rows)
     return _reserved(taken.rows)

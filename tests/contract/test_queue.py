@@ -174,6 +174,16 @@ def test_take_repeated_by_its_id_gives_the_same_items_and_their_full_time(store:
     assert item(store, "a").available_at_utc > now() + timedelta(seconds=600)
 
 
+def test_tries_of_one_take_at_the_same_time_are_one_take(store_url: str, store: SqlStore) -> None:
+    """The first may still be under way when the connection is lost under it."""
+    add(store, *(f"k{number}" for number in range(40)))
+    once = wish(5)
+    got: List[Any] = []
+    crowd(store_url, 4 * [lambda one: got.append(sorted(take(one, once)))])
+    assert got == 4 * [got[0]]
+    assert store.count_items("job", WITHIN_S).reserved == 5
+
+
 def test_take_of_a_run_that_lost_its_lock_is_refused(store_url: str, store: SqlStore, opened: Opened) -> None:
     add(store, "a", "b")
     run = claimed(store, request(lease_s=0.0))

@@ -7,10 +7,13 @@ from typing import Callable, Iterator
 
 import pytest
 
+from cronguard.core.checkpoints import CheckpointSet, WasSet
+from cronguard.core.ledger import Begun, Effect, EffectRequest
 from cronguard.core.model import Claimed, Finding, Held
+from cronguard.core.queue import NewItem, Settlement, Start, Take, Taken
 from cronguard.errors import StoreDown
 from cronguard.store.backend import SqlStore
-from tests.support.claims import UNKNOWN, WITHIN_S, claimed, finish, now, request, row_of, skip, summary_of
+from tests.support.claims import OWNER, UNKNOWN, WITHIN_S, claimed, finish, now, request, row_of, skip, summary_of
 from tests.support.proxy import AFTER, BEFORE, LATE, SWALLOWED, Proxy
 from tests.support.stores import parts_of
 
@@ -99,6 +102,49 @@ def test_check_cut_in_its_commit_gets_its_notices_all_the_same(store: SqlStore, 
     assert proxy.cuts == 1
     assert [notice.what for notice in notices] == ["opened"]
     assert store.incidents(WITHIN_S) == [notices[0].incident]
+
+
+@WHERE
+def test_take_cut_on_its_way_is_one_take(store: SqlStore, direct: SqlStore, proxy: Proxy, where: str) -> None:
+    direct.add_items("job", [NewItem(f"k{number}") for number in range(9)], WITHIN_S)
+    proxy.cut(where, b"SKIP LOCKED", LATE_S)
+    answer = store.take_items(Take("job", ("",), 4, 9, "worker", "take", None, 30.0), WITHIN_S)
+    assert proxy.cuts == 1
+    assert isinstance(answer, Taken)
+    held = direct.renew_items("job", "worker", 30.0, WITHIN_S)
+    assert held == {item.key: item.token for item in answer.items}
+    assert sorted(held) == ["k0", "k1", "k2", "k3"]
+
+
+@pytest.mark.parametrize("where", [BEFORE, AFTER])
+def test_what_is_done_to_effects_and_items_may_be_cut_and_says_the_same(
+    store: SqlStore, proxy: Proxy, where: str
+) -> None:
+    begin = EffectRequest(Effect("job", "mail"), "token", None, OWNER, None, 30.0)
+    proxy.cut(where, b"INSERT INTO ledger")
+    begun = store.begin_effect(begin, WITHIN_S)
+    assert isinstance(begun, Begun)
+    proxy.cut(where, b"UPDATE ledger")
+    assert store.settle_effect(begun, "done", "", WITHIN_S)
+    proxy.cut(where, BARE_COMMIT)
+    assert store.forget_effects([begin.effect], WITHIN_S) == [begin.effect]
+    proxy.cut(where, BARE_COMMIT)
+    assert store.add_items("job", [NewItem("a"), NewItem("b")], WITHIN_S) == 2
+    store.take_items(Take("job", ("",), 2, 2, "worker", "take", None, 30.0), WITHIN_S)
+    proxy.cut(where, b"UPDATE items")
+    steps = store.step_items("job", [Settlement("a", 1, "done", 1)], [Start("b", 1, 1)], 30.0, WITHIN_S)
+    assert (steps.unsettled, steps.unstarted) == ((), ())
+    proxy.cut(where, BARE_COMMIT)
+    assert store.forget_items("job", ["a", "b"], WITHIN_S) == ["a", "b"]
+    assert proxy.cuts == 6
+
+
+@WHERE
+def test_checkpoint_cut_on_its_way_is_set_once(store: SqlStore, proxy: Proxy, where: str) -> None:
+    """The second try finds the value of the first, which is not the one expected."""
+    proxy.cut(where, b"INSERT INTO checkpoints", LATE_S)
+    assert store.set_checkpoint(CheckpointSet("job", "page", "1", None, expected=""), WITHIN_S) == WasSet(None)
+    assert proxy.cuts == 1
 
 
 @pytest.mark.parametrize("text", [b"pg_advisory_xact_lock", b"INSERT INTO runs", b"SELECT CASE WHEN"])
