@@ -13,7 +13,7 @@ from cronguard.core import names
 from cronguard.core.document import Table, check_document, reason_against_text, table_of, text_of
 from cronguard.core.masking import mask_endpoint, mask_url
 from cronguard.core.model import Alerts, JobSpec, RunRequest, ScheduleText
-from cronguard.core.settings import ALERTS, BY_NAME, RIVALS, SETTINGS, Setting, rivals_of
+from cronguard.core.settings import ALERTS, BY_NAME, EFFECTS, RIVALS, SETTINGS, Setting, rivals_of
 from cronguard.errors import ConfigError, ScheduleError
 
 STORE_VARIABLE = "CRONGUARD_STORE"
@@ -99,7 +99,7 @@ def resolve_settings(request: RunRequest, document: Table, file_name: str, envir
         problems.insert(0, f"JOB: {name_problem}")
     if problems:
         raise ConfigError(problems)
-    choices = {setting.name: _choose(setting, sources) for setting in (*SETTINGS, *ALERTS)}
+    choices = {setting.name: _choose(setting, sources) for setting in (*SETTINGS, *ALERTS, *EFFECTS)}
     spec = _spec(request, document, choices)
     table = table_of(document, "jobs", request.job)
     problems = [

@@ -11,11 +11,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Mapping, NamedTuple, Optional, Union
 
-from cronguard.core.model import Owner
+from cronguard.core import exitcodes
+from cronguard.core.model import Owner, Verdict
+from cronguard.core.names import check_job_name
 from cronguard.errors import UsageError
 
-EFFECTS = ("at-most-once", "at-least-once")
-ON_UNKNOWN = ("ask", "redo", "skip")
 # What a row says by itself; whether a `started` one is under way or unknown depends on who started it.
 MARKS = ("started", "done", "failed")
 
@@ -80,6 +80,70 @@ class Fenced(NamedTuple):
 
 
 EffectAnswer = Union[Begun, Mark, Fenced]
+
+# --- what a mark means, and what follows ---
+
+
+class Again(NamedTuple):
+    """Begin it once more, over the mark with this token."""
+
+    replaces: str
+
+
+class Leave(NamedTuple):
+    """Do not begin it. `leave_with`: 0 for what is not to be done any more, 75 for what is not done yet.
+
+    `doubtful`: it may never have happened, and nobody will try it again unless told to."""
+
+    leave_with: int
+    doubtful: bool = False
+
+
+def state_of(mark: Mark, verdict: Optional[Verdict]) -> str:
+    """`done`, `failed`, `under_way`, or `unknown`: it was begun, and nobody can say any more how it ended.
+
+    `verdict` on the mark's owner; None for one that names none, written by a job's own SQL. A process that was left
+    over still is at it. Where death cannot be proved the lease decides."""
+    if mark.status != "started":
+        return mark.status
+    if verdict is not None and verdict.state != "unknown":
+        return "under_way" if verdict.state == "alive" or verdict.pids else "unknown"
+    return "under_way" if mark.lease_live else "unknown"
+
+
+def decide(effect: str, on_unknown: str, mark: Mark, state: str) -> Union[Again, Leave]:
+    """What to do about an effect whose mark is there. `effect` and `on_unknown` as in core.settings."""
+    if state == "done":
+        return Leave(exitcodes.DONE)
+    if effect == "at-most-once":
+        return Leave(exitcodes.DONE, doubtful=state != "under_way")
+    if state == "under_way":
+        return Leave(exitcodes.NOT_STARTED)
+    if state == "failed" or on_unknown == "redo":
+        return Again(mark.token)
+    return Leave(exitcodes.DONE, doubtful=True) if on_unknown == "skip" else Leave(exitcodes.NOT_STARTED)
+
+
+# --- by the environment ---
+
+
+def job_from(given: Optional[str], environ: Mapping[str, str]) -> str:
+    """The job that something belongs to: as named, else that of the surrounding run. UsageError without either."""
+    job = given or environ.get("CRONGUARD_JOB")
+    if not job:
+        raise UsageError("JOB: none named, and no run around us whose CRONGUARD_JOB would say it", "name it: --job JOB")
+    problem = check_job_name(job)
+    if problem is not None:
+        raise UsageError(f"{'--job' if given else 'CRONGUARD_JOB'}: {problem}")
+    return job
+
+
+def run_key_from(environ: Mapping[str, str]) -> str:
+    """What the surrounding run does once. UsageError outside one."""
+    run_key = environ.get("CRONGUARD_RUN_KEY")
+    if not run_key:
+        raise UsageError("--per-slot: no run around us whose CRONGUARD_RUN_KEY would say which slot it is")
+    return run_key
 
 
 def fence_from(environ: Mapping[str, str]) -> Optional[Fence]:

@@ -152,6 +152,21 @@ ALERTS: Tuple[Setting, ...] = (
     Setting("slow_factor", "factor", values.factor, "3", "X", "a run is slow beyond so many times the usual duration"),
 )
 
+# How effects are treated that happen once. Settings of a job like the others, but options of `once` and not of `run`.
+EFFECTS: Tuple[Setting, ...] = (
+    _choice("effect", ("at-most-once", "at-least-once"), "when it may not have happened: leave it, or do it again"),
+    _choice("on_unknown", ("ask", "redo", "skip"), "at least once, and nobody knows whether it happened: what then"),
+)
+
+# Of `once`: options. No variable sets any of them, or a `once` within another would inherit them.
+ONCE: Tuple[Setting, ...] = (
+    *EFFECTS,
+    _text("job", values.job_name, "JOB", "the job whose effect it is", absent="the surrounding run's"),
+    _flag("per_slot", "once for each run key of the job, and not once for ever"),
+    _duration("timeout", values.no_limit_or_duration, "24h", "hard limit; 0: none"),
+    _duration("grace", _ANY_DURATION, "10s", "from TERM to KILL"),
+)
+
 # Of `items work`: options, and what [jobs.JOB.items] may hold besides `command`. No variable sets any of them.
 ITEMS: Tuple[Setting, ...] = (
     Setting("batch", "number", values.whole_number(1, 1000), "10", "N", "so many items are reserved at a time"),
@@ -220,7 +235,7 @@ NOTIFY: Dict[str, Setting] = {
 # Options of `run` that a file or variable must never switch on for good.
 COMMAND_LINE_ONLY = ("force", "dry_run", "config", "log_format", "state_dir")
 
-BY_NAME: Dict[str, Setting] = {setting.name: setting for setting in (*SETTINGS, *ALERTS)}
+BY_NAME: Dict[str, Setting] = {setting.name: setting for setting in (*SETTINGS, *ALERTS, *EFFECTS)}
 
 
 def rivals_of(name: str) -> Tuple[str, ...]:

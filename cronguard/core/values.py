@@ -117,6 +117,12 @@ def factor(text: str) -> float:
     raise ValueError("not a number of more than 1 and at most 1000")
 
 
+def job_name(text: str) -> str:
+    if names.check_job_name(text) is not None:
+        raise ValueError(f"not a job name; use {names.NAME_RULE}")
+    return text
+
+
 def lock_name(text: str) -> str:
     if names.check_lock_name(text) is not None:
         raise ValueError(f"not a lock name; use {names.NAME_RULE}")

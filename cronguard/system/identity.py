@@ -17,7 +17,7 @@ from cronguard.system import processes
 from cronguard.system.host import host_name
 from cronguard.system.processes import Stat, read_file, read_stat
 
-_RUN_ID = b"CRONGUARD_RUN_ID="
+RUN_ID = "CRONGUARD_RUN_ID"
 _ENVIRON_BYTES = 1 << 21  # ARG_MAX of most systems
 
 
@@ -44,18 +44,20 @@ def own_identity(keeper_pid: int, environ: Mapping[str, str]) -> Owner:
     )
 
 
-def make_judge(state_dir: str, environ: Mapping[str, str]) -> Judge:
-    """A judge for the runs of this host whose sessions are noted below `state_dir`."""
+def make_judge(state_dir: str, environ: Mapping[str, str], variable: str = RUN_ID) -> Judge:
+    """A judge for the runs of this host whose sessions are noted below `state_dir`.
+
+    `variable`: where the processes of whatever is judged have its id in their environment."""
     here = own_identity(os.getpid(), environ)
-    return lambda owner, run_id: _judge(owner, run_id, here, noted_session(state_dir, run_id))
+    return lambda owner, run_id: _judge(owner, f"{variable}={run_id}", here, noted_session(state_dir, run_id))
 
 
 def judge(owner: Owner, run_id: str) -> Verdict:
     """As `make_judge`'s, by the process environment and without noted sessions."""
-    return _judge(owner, run_id, own_identity(os.getpid(), os.environ), None)
+    return _judge(owner, f"{RUN_ID}={run_id}", own_identity(os.getpid(), os.environ), None)
 
 
-def _judge(owner: Owner, run_id: str, here: Owner, session: Optional[Stat]) -> Verdict:
+def _judge(owner: Owner, mark: str, here: Owner, session: Optional[Stat]) -> Verdict:
     # Without a boot id or pid namespace on both sides, equal numbers say nothing.
     if owner[:4] != here[:4] or not owner.boot_id or not owner.pid_ns:
         return Verdict("unknown")
@@ -63,7 +65,7 @@ def _judge(owner: Owner, run_id: str, here: Owner, session: Optional[Stat]) -> V
     for state in ("alive", "unknown"):
         if state in fates:
             return Verdict(state)
-    return Verdict("dead", tuple(sorted(_left_of(run_id, session))))
+    return Verdict("dead", tuple(sorted(_left_of(mark, session))))
 
 
 def stop_owner(owner: Owner, environ: Mapping[str, str]) -> str:
@@ -129,9 +131,9 @@ def _fate(pid: int, start: int) -> str:
     return "unknown"
 
 
-def _left_of(run_id: str, session: Optional[Stat]) -> Set[int]:
+def _left_of(mark: str, session: Optional[Stat]) -> Set[int]:
     seen = processes.table()
-    marked = {pid for pid, stat in seen.items() if stat.alive and _is_marked(pid, run_id)}
+    marked = {pid for pid, stat in seen.items() if stat.alive and _is_marked(pid, mark)}
     found = marked | _members(session, seen)
     for pid in marked:  # what they started belongs to the run too, whatever became of its environment
         found |= {child for child in processes.descendants(pid, seen) if seen[child].alive}
@@ -139,9 +141,9 @@ def _left_of(run_id: str, session: Optional[Stat]) -> Set[int]:
     return found - {os.getpid()} - processes.descendants(os.getpid(), seen)
 
 
-def _is_marked(pid: int, run_id: str) -> bool:
+def _is_marked(pid: int, mark: str) -> bool:
     block = read_file(f"/proc/{pid}/environ", _ENVIRON_BYTES)
-    return block is not None and b"\0" + _RUN_ID + os.fsencode(run_id) + b"\0" in b"\0" + block + b"\0"
+    return block is not None and b"\0" + os.fsencode(mark) + b"\0" in b"\0" + block + b"\0"
 
 
 def _members(session: Optional[Stat], seen: Dict[int, Stat]) -> Set[int]:

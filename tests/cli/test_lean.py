@@ -80,5 +80,5 @@ def test_everything_that_is_not_plainly_right_goes_to_typer(words: list) -> None
 def test_a_plain_line_is_understood() -> None:
     line = line_of(["-v", "--store=sqlite:x", "run", "job", "--timeout", "5m", "--quiet", "--", "echo", "--force"])
     assert line is not None
-    assert (line.job, line.words) == ("job", ("echo", "--force"))
+    assert (line.subject, line.words) == ("job", ("echo", "--force"))
     assert line.given == {"verbose": True, "store": "sqlite:x", "timeout": "5m", "quiet": True}
