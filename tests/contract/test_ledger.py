@@ -7,8 +7,11 @@ from typing import Any, Callable, List
 import pytest
 
 from cronguard.core.ledger import Begun, Effect, EffectRequest, Fence, Fenced, Mark
+from cronguard.errors import StoreDown
 from cronguard.store.backend import SqlStore
-from cronguard.store.dialect import Statement
+from cronguard.store.dialect import Session, Statement
+from cronguard.store.fencing import is_fenced_off
+from cronguard.store.waiting import Deadline
 from tests.support.claims import DEAD, OWNER, WITHIN_S, claimed, finish, new_id, request
 from tests.support.crowd import crowd
 
@@ -157,6 +160,22 @@ def test_run_that_lost_its_lock_begins_nothing(store_url: str, store: SqlStore, 
     assert store.begin_effect(wish(Effect("job", "next"), fence=fence), WITHIN_S) == Fenced(run.run_id)
     assert len(store.marks("job", (), 9, WITHIN_S)) == 1
     assert store.settle_effect(first, "done", "", WITHIN_S), "what it began before was done all the same"
+
+
+def test_no_takeover_slips_in_behind_the_question_and_no_renewal_waits_for_it(
+    postgres_url: str, opened: Opened
+) -> None:
+    store, other = opened(postgres_url), opened(postgres_url)
+    run = claimed(store, request())
+
+    def meanwhile(session: Session) -> None:
+        assert not is_fenced_off(session, store.dialect, Fence(run.run_id, run.fence))
+        with pytest.raises(StoreDown):
+            other.claim(request("next"), DEAD, 0.3)
+        assert other.renew(run, 30.0, 0.3) == "ours"
+
+    store._transact(meanwhile, Deadline(WITHIN_S))
+    claimed(other, request("next"), DEAD)
 
 
 def test_run_that_has_ended_begins_nothing(store: SqlStore) -> None:

@@ -245,6 +245,14 @@ def test_tables_gone_while_running_is_an_error_in_words(store: SqlStore, file: P
         store.claim(request(), ALIVE, WITHIN_S)
 
 
+def test_library_without_json_is_an_error_in_words(store: SqlStore) -> None:
+    """It was an option before SQLite 3.38."""
+    store.dialect = store.dialect._replace(each="json_each_that_is_not_there(?)")
+    with pytest.raises(StoreError, match="has no JSON") as caught:
+        store.find_items("job", ["a"], WITHIN_S)
+    assert not isinstance(caught.value, StoreDown)
+
+
 def test_closed_store_opens_again_by_itself(store: SqlStore) -> None:
     claim = claimed(store, request())
     store.close()
