@@ -10,6 +10,7 @@ from typing import IO, Any, List, Optional, Tuple
 from cronguard.cli.behind import CommandBehindDashes, words_behind
 from cronguard.cli.edge import one_line, print_lines, show
 from cronguard.cli.item_work import carry_out
+from cronguard.cli.marks import LEDGER, RUN_KEY, UNKNOWN, forget_marks, print_mark, print_marks, settle
 from cronguard.cli.parameters import Family, argument, arguments, command, option, option_for
 from cronguard.cli.render import Cell, Table, common_zone, offset_local, print_json, print_table
 from cronguard.cli.talk import Talk
@@ -94,6 +95,8 @@ work.parser = CommandBehindDashes  # type: ignore[attr-defined]
     option("status", "--status", "only waiting, reserved, done or dead ones", "S"),
     _GROUP,
     option("limit", "--limit", "at most so many [20]", "N"),
+    LEDGER,
+    UNKNOWN,
     _JSON,
 )
 def list_(
@@ -103,12 +106,18 @@ def list_(
     status: Optional[str],
     group: Optional[str],
     limit: Optional[str],
+    ledger: bool,
+    unknown: bool,
     as_json: bool,
 ) -> int:
     """List what is in the queue, what may be taken soonest first. --status dead: what has failed for good.
 
     Example: cronguard items list mails --status dead
     """
+    if ledger or unknown:
+        if group is not None:
+            raise UsageError("--group: the ledger has none")
+        return print_marks(job, status, unknown, limit, as_json, invocation)
     result = items_list.list_items(items_list.ListRequest(job, status, group, limit), invocation)
     if as_json:
         print_json(items_list.as_json(result))
@@ -119,12 +128,14 @@ def list_(
     return 0
 
 
-@command(_JOB, argument("key", "KEY", "the item's key"), _JSON)
-def show_(invocation: Invocation, ctx: Any, job: str, key: str, as_json: bool) -> int:
+@command(_JOB, argument("key", "KEY", "the item's key"), LEDGER, _JSON)
+def show_(invocation: Invocation, ctx: Any, job: str, key: str, ledger: bool, as_json: bool) -> int:
     """Show everything about one item.
 
     Example: cronguard items show mails 4711
     """
+    if ledger:
+        return print_mark(job, key, as_json, invocation)
     item = items_list.show_item(job, key, invocation)
     if as_json:
         print_json({"version": 1, "item": items_list.item_as_json(item)})
@@ -149,6 +160,8 @@ def retry(invocation: Invocation, ctx: Any, job: str, keys: Optional[List[str]],
     option("done", "--done", "all done ones: their keys may then be added again"),
     option("dead", "--dead", "all dead ones"),
     option("older_than", "--older-than", "only those that were added so long ago", "DUR"),
+    LEDGER,
+    RUN_KEY,
 )
 def forget(
     invocation: Invocation,
@@ -158,11 +171,19 @@ def forget(
     done: bool,
     dead: bool,
     older_than: Optional[str],
+    ledger: bool,
+    run_key: Optional[str],
 ) -> int:
     """Delete items. What a worker still makes of one that is deleted under it counts for nothing.
 
     Example: cronguard items forget mails --done --older-than 30d
     """
+    if ledger:
+        if done or dead or older_than is not None:
+            raise UsageError("--ledger: goes with keys, and nothing else says which marks are meant")
+        return forget_marks(job, keys or [], run_key, invocation)
+    if run_key is not None:
+        raise UsageError("--run-key: goes with --ledger")
     if done and dead:
         raise UsageError("--done and --dead: one at a time")
     status = "done" if done else "dead" if dead else None
@@ -172,7 +193,7 @@ def forget(
 
 items = Family(
     "Work through a queue of items: each done once, failures tried again, groups apart from each other.",
-    {"add": add, "work": work, "list": list_, "show": show_, "retry": retry, "forget": forget},
+    {"add": add, "work": work, "list": list_, "show": show_, "retry": retry, "forget": forget, "settle": settle},
 )
 
 

@@ -153,6 +153,9 @@ class Store(Protocol):
     def marks(self, job: Optional[str], statuses: Sequence[str], limit: int, within_s: float) -> List[Mark]:
         """Rows of the ledger, newest start first; all jobs for None, all statuses when empty."""
 
+    def find_marks(self, job: str, keys: Sequence[str], within_s: float) -> List[Mark]:
+        """Those of these keys that are there, of every run key."""
+
     def forget_effects(self, effects: Sequence[Effect], within_s: float) -> List[Effect]:
         """Delete these marks, whatever they say, so that the effects may happen again; answers those there were."""
 

@@ -83,6 +83,12 @@ def selection(job: Optional[str], statuses: Sequence[str], limit: int, dialect: 
     return _select(f"{where} ORDER BY started_at DESC, effect_key LIMIT ?", (*values, limit), dialect)
 
 
+def found(job: str, keys: Sequence[str], dialect: Dialect) -> Statement:
+    """Those of these keys, of every run key; reads the job's part of the ledger."""
+    where = f"WHERE job = ? AND effect_key {dialect.among_texts} ORDER BY effect_key, run_key"
+    return _select(where, (job, rows.texts_json(keys)), dialect)
+
+
 def deletion(effect: Effect) -> Statement:
     return Statement(f"DELETE FROM ledger WHERE {_KEY}", _key(effect))
 

@@ -49,6 +49,10 @@ class RedoingStore(Database):
         (result,) = self._read([ledger.selection(job, statuses, limit, self.dialect)], Deadline(within_s))
         return [ledger.mark_of(values) for values in result.rows]
 
+    def find_marks(self, job: str, keys: Sequence[str], within_s: float) -> List[Mark]:
+        (result,) = self._read([ledger.found(job, keys, self.dialect)], Deadline(within_s))
+        return [ledger.mark_of(values) for values in result.rows]
+
     def forget_effects(self, effects: Sequence[Effect], within_s: float) -> List[Effect]:
         return self._changed_effects(effects, [ledger.deletion(effect) for effect in sorted(effects)], within_s)
 
