@@ -5,55 +5,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from datetime import timedelta
-from functools import partial
-from typing import Any, Callable, Dict, List, Sequence
-
-import pytest
+from typing import Any, Callable, List
 
 from cronguard.core.ledger import Fence, Fenced
-from cronguard.core.queue import Counts, Item, NewItem, Reserved, Settlement, Start, Take, Taken
-from cronguard.store import queue, taking
+from cronguard.core.queue import Counts, NewItem, Start
 from cronguard.store.backend import SqlStore
 from cronguard.store.dialect import Statement
 from cronguard.store.opening import open_store
 from cronguard.store.waiting import Deadline
-from tests.support.claims import DEAD, WITHIN_S, claimed, new_id, now, request
+from tests.support.claims import DEAD, WITHIN_S, claimed, now, request
 from tests.support.crowd import crowd
-from tests.support.plans import plan
+from tests.support.queueing import add, done, item, keys, settle, take, wish
 
 Opened = Callable[[str], SqlStore]
-
-
-def add(store: SqlStore, *keys: str, **fields: Any) -> int:
-    return store.add_items("job", [NewItem(key, **fields) for key in keys], WITHIN_S)
-
-
-def wish(most: int = 10, groups: Sequence[str] = ("",), **changes: Any) -> Take:
-    plain = Take("job", tuple(groups), most, 1000, "worker-1", new_id(), None, 30.0)
-    return plain._replace(**changes)
-
-
-def take(store: SqlStore, of: Take) -> List[Reserved]:
-    answer = store.take_items(of, WITHIN_S)
-    assert isinstance(answer, Taken), answer
-    return list(answer.items)
-
-
-def keys(items: Sequence[Any]) -> List[str]:
-    return [item.key for item in items]
-
-
-def done(item: Reserved, status: str = "done", **changes: Any) -> Settlement:
-    return Settlement(item.key, item.token, status, item.attempts + 1)._replace(**changes)
-
-
-def settle(store: SqlStore, *ends: Settlement) -> Any:
-    return store.step_items("job", ends, (), 30.0, WITHIN_S).unsettled
-
-
-def item(store: SqlStore, key: str) -> Item:
-    (found,) = store.find_items("job", [key], WITHIN_S)
-    return found
 
 
 # Adding.
@@ -328,90 +292,3 @@ def test_store_without_tables_has_no_items(store_url: str) -> None:
     assert empty.marks(None, (), 9, WITHIN_S) == []
     assert empty.checkpoints("job", WITHIN_S) == []
     empty.close()
-
-
-# Many at once.
-
-
-def drain(store: SqlStore, worker: str, handled: List[str]) -> None:
-    """Take, settle and take again until nothing is there; every tenth is given back the first time."""
-    while True:
-        groups = store.ready_groups("job", None, 9, WITHIN_S)
-        if not groups:
-            return
-        got = take(store, wish(7, groups, worker=worker, per_group=5))
-        ends = [done(one, "waiting" if one.key.endswith("0") and not one.attempts else "done") for one in got]
-        assert settle(store, *ends) == ()
-        handled += [end.key for end in ends if end.status == "done"]
-
-
-def test_six_workers_do_every_item_once(store_url: str, store: SqlStore) -> None:
-    """FR-60, through PgBouncer: 200 items and more, and no prepared statement that is missed."""
-    for group in ("", "a", "b"):
-        add(store, *(f"{group}{number}" for number in range(200)), group=group)
-    handled: Dict[str, List[str]] = {f"worker-{number}": [] for number in range(6)}
-    crowd(store_url, [partial(drain, worker=name, handled=mine) for name, mine in handled.items()])
-    counted = Counter(key for mine in handled.values() for key in mine)
-    assert len(counted) == 600
-    assert set(counted.values()) == {1}
-    assert store.count_items("job", WITHIN_S) == Counts(0, 0, 0, 600, 0)
-
-
-def test_takes_and_those_who_forget_and_retry_do_not_block_each_other(
-    store_url: str, store: SqlStore
-) -> None:
-    named = [f"k{number}" for number in range(60)]
-    add(store, *named)
-
-    def meddle(people: SqlStore) -> None:
-        for turn in range(10):
-            people.retry_items("job", named[:: (-1) ** turn], WITHIN_S)
-            people.forget_items("job", named[turn * 3 : turn * 3 + 2], WITHIN_S)
-
-    crowd(store_url, [meddle, *(partial(drain_loosely, worker=name) for name in ("x", "y"))])
-    drain_loosely(store, "z")
-    assert store.count_items("job", WITHIN_S) == Counts(0, 0, 0, 40, 0)
-
-
-def drain_loosely(store: SqlStore, worker: str) -> None:
-    """The same without a claim that every settlement is accepted."""
-    while True:
-        got = take(store, wish(7, worker=worker))
-        if not got:
-            return
-        settle(store, *(done(one) for one in got))
-
-
-# How it is found.
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_nothing_of_a_worker_reads_the_table(kind: str, request: pytest.FixtureRequest, opened: Opened) -> None:
-    """Also for a database that believes the job to have no items: its statistics are from before they were added."""
-    store = opened(request.getfixturevalue(f"{kind}_url"))
-    dialect = store.dialect
-    add(store, *(f"old{number}" for number in range(500)))
-    store._send(
-        [Statement("UPDATE items SET job = 'other', status = 'done'"), Statement("ANALYZE items")], WITHIN_S
-    )
-    add(store, *(f"k{number}" for number in range(500)))
-    one = wish(20, ("", "a"))
-    hands: Dict[str, List[Statement]] = {
-        "items_open": [queue.ready_groups("job", None, 9, dialect)],
-        "items_by_worker": [*queue.renewal("job", "worker-1", 30.0, dialect), taking._again(one, dialect)[0]],
-        "items_ended": [queue.clearing("job", "done", None, 9, dialect)],
-        "key": [
-            queue._start("job", Start("k1", 1, 1), 30.0, dialect), queue._status("job", Settlement("k1", 1, "done", 1)),
-            queue._settle("job", Settlement("k1", 1, "done", 1), dialect), queue.found("job", ["k1", "k2"], dialect),
-        ],
-    }  # fmt: skip
-    if kind == "postgres":
-        hands["items_open"].append(taking._take_in_one(one, dialect))
-    for index, statements in hands.items():
-        for statement in statements:
-            steps = plan(store, statement)
-            wanted = {"sqlite": "sqlite_autoindex_items_1", "postgres": "items_pkey"}[kind] if index == "key" else index
-            assert wanted in steps, steps
-            assert "Seq Scan on items" not in steps
-            assert "SCAN items" not in steps
-            assert "SCAN TABLE items" not in steps
