@@ -10,6 +10,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from cronguard.core.config import Effective, resolve_settings, resolve_store
 from cronguard.core.document import check_document, table_of
+from cronguard.core.item_settings import resolve_items
 from cronguard.core.masking import MASK, is_secret_name, mask_argv, mask_text, mask_url
 from cronguard.core.model import Invocation, JobSpec, RunRequest
 from cronguard.errors import ConfigError
@@ -74,24 +75,37 @@ def _all_jobs(invocation: Invocation, document: Mapping[str, object], file_name:
 def _settings_of(job: str, invocation: Invocation, document: Mapping[str, object], file_name: str) -> JobSettings:
     resolved = resolve_settings(RunRequest(job, (), {}), document, file_name, invocation.environ)
     extras = _command_and_environment(resolved.spec, document, file_name)
-    return JobSettings(job, resolved.settings + extras)
+    return JobSettings(job, resolved.settings + extras + _of_items(job, document, file_name))
+
+
+def _of_items(job: str, document: Mapping[str, object], file_name: str) -> Tuple[Effective, ...]:
+    """How `items work` goes about it, for a job whose table says anything about that."""
+    if not table_of(document, "jobs", job, "items"):
+        return ()
+    resolved = resolve_items(job, (), {}, document, file_name)
+    command = resolved.spec.command
+    shown = (Effective("items.command", _quoted(command), f"{file_name} [jobs.{job}.items]"),) if command else ()
+    return (*resolved.settings, *shown)
 
 
 def _command_and_environment(
     spec: JobSpec, document: Mapping[str, object], file_name: str
 ) -> Tuple[Effective, ...]:
-    from shlex import quote
-
     found = []
     if spec.command:
-        words = mask_argv(spec.command)
-        text = words[0] if spec.shell else " ".join(quote(word) for word in words)
+        text = mask_argv(spec.command)[0] if spec.shell else _quoted(spec.command)
         found.append(Effective("command", text, f"{file_name} [jobs.{spec.job}]"))
     own = table_of(document, "jobs", spec.job, "env")
     for name, value in spec.env.items():
         source = f"{file_name} [{f'jobs.{spec.job}' if name in own else 'defaults'}.env]"
         found.append(Effective(f"env {name}", MASK if is_secret_name(name) else mask_text(value), source))
     return tuple(found)
+
+
+def _quoted(command: Tuple[str, ...]) -> str:
+    from shlex import quote
+
+    return " ".join(quote(word) for word in mask_argv(command))
 
 
 def _store(
