@@ -54,13 +54,11 @@ class NotFound(CronguardError):
     exit_code = 1
 
 
-class RunLost(CronguardError):
-    """The run that this is part of no longer holds its lock: it must do nothing more."""
-
-    exit_code = 75
-
-
 class Refused(CronguardError):
     """To a Python program, what the command line leaves with 75 for: not now, or not by this run."""
 
     exit_code = 75
+
+
+class RunLost(Refused):
+    """The run that this is part of no longer holds its lock, or a newer one is at work: it must do nothing more."""

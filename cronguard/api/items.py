@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Callable, Dict, Iterable, Iterator, Mapping, Optional, Union
 
+from cronguard.api.session import log
 from cronguard.commands.items_add import Added, add_all
 from cronguard.core.item_settings import ItemsSpec, pass_s, resolve_items
 from cronguard.core.item_texts import checked, item_environment
 from cronguard.core.ledger import fence_from
-from cronguard.core.model import Event, Invocation
+from cronguard.core.model import Invocation
 from cronguard.core.queue import NewItem, Reserved
 from cronguard.errors import RunLost, UsageError
 from cronguard.pipeline.draining import Handed, Handled, Pass, Tally
@@ -93,7 +94,7 @@ def drain(
     spec = _spec(name, settings, workspace)
     end_at = began_at + pass_s(spec, environ, clock.now_utc(environ))
     with _store(workspace) as worker:
-        pass_ = Pass(worker, spec, fence_from(environ), end_at, _log, lambda _tally: None, spec.timeout_s)
+        pass_ = Pass(worker, spec, fence_from(environ), end_at, log, lambda _tally: None, spec.timeout_s)
         try:
             pass_.begin()
             _work_through(pass_, handler, spec)
@@ -171,12 +172,3 @@ def _store(workspace: Workspace) -> Iterator[StoreWorker]:
         yield worker
     finally:
         worker.close(1.0)
-
-
-def _log(event: Event) -> None:
-    """To where a program's own messages go."""
-    import logging
-
-    level = logging.WARNING if event.level == "warning" else logging.INFO
-    fields = " ".join(f"{name}={value}" for name, value in event.fields.items())
-    logging.getLogger("cronguard").log(level, "%s %s: %s", event.name, fields, event.text)

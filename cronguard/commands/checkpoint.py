@@ -7,7 +7,7 @@ is under way nobody else sets them, unless forced.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Callable, ContextManager, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from cronguard.core import names
 from cronguard.core.checkpoints import (
@@ -45,24 +45,42 @@ class SetResult(NamedTuple):
     """`refusal`: why it was not set. `notice`: what whoever set it should know."""
 
     job: str
+    answer: SetAnswer
     refusal: Optional[str] = None
     notice: Optional[str] = None
 
 
-def get_checkpoint(job: Optional[str], name: str, invocation: Invocation) -> Optional[Checkpoint]:
+@contextmanager
+def opened_once(job: str, invocation: Invocation) -> Iterator[StoreWorker]:
+    """The store, for one use case."""
+    worker = open_workspace(invocation, job).worker()
+    try:
+        worker.call(lambda store: store.prepare(WITHIN_S), WITHIN_S)
+        yield worker
+    finally:
+        worker.close(1.0)
+
+
+# The store of a job.
+Opened = Callable[[str, Invocation], ContextManager[StoreWorker]]
+
+
+def get_checkpoint(
+    job: Optional[str], name: str, invocation: Invocation, opened: Opened = opened_once
+) -> Optional[Checkpoint]:
     """It, or None if it is not set."""
     wanted = _name(name)
-    return next((each for each in list_checkpoints(job, invocation) if each.name == wanted), None)
+    return next((each for each in list_checkpoints(job, invocation, opened) if each.name == wanted), None)
 
 
-def list_checkpoints(job: Optional[str], invocation: Invocation) -> List[Checkpoint]:
+def list_checkpoints(job: Optional[str], invocation: Invocation, opened: Opened = opened_once) -> List[Checkpoint]:
     """All of a job, in order of name."""
     name = job_from(job, invocation.environ)
-    with _opened(name, invocation) as worker:
+    with opened(name, invocation) as worker:
         return worker.call(lambda store: store.checkpoints(name, WITHIN_S), WITHIN_S)
 
 
-def set_checkpoint(request: SetRequest, invocation: Invocation) -> SetResult:
+def set_checkpoint(request: SetRequest, invocation: Invocation, opened: Opened = opened_once) -> SetResult:
     """Set it, unless that would undo what a newer run did."""
     environ = invocation.environ
     job, fence = job_from(request.job, environ), _fence_for(request.job, environ)
@@ -70,17 +88,17 @@ def set_checkpoint(request: SetRequest, invocation: Invocation) -> SetResult:
     if expected is not None:
         expected = _value("--expect", expected)
     wish = CheckpointSet(job, _name(request.name), value, fence, expected, request.force)
-    with _opened(job, invocation) as worker:
+    with opened(job, invocation) as worker:
         answer = worker.call(lambda store: store.set_checkpoint(wish, WITHIN_S), WITHIN_S)
     if isinstance(answer, WasSet):
-        return SetResult(job, notice=_notice(wish, answer))
-    return SetResult(job, refusal=f"checkpoint {wish.name}: not set: {_why_not(answer)}")
+        return SetResult(job, answer, notice=_notice(wish, answer))
+    return SetResult(job, answer, refusal=f"checkpoint {wish.name}: not set: {_why_not(answer)}")
 
 
-def clear_checkpoint(job: Optional[str], name: str, invocation: Invocation) -> bool:
+def clear_checkpoint(job: Optional[str], name: str, invocation: Invocation, opened: Opened = opened_once) -> bool:
     """Forget it; False: it was not set."""
     of, wanted = job_from(job, invocation.environ), _name(name)
-    with _opened(of, invocation) as worker:
+    with opened(of, invocation) as worker:
         return worker.call(lambda store: store.clear_checkpoint(of, wanted, WITHIN_S), WITHIN_S)
 
 
@@ -138,13 +156,3 @@ def _notice(wish: CheckpointSet, answer: WasSet) -> Optional[str]:
 def _setter(checkpoint: Checkpoint) -> str:
     at = instant_as_json(checkpoint.set_at_utc)
     return f", set {at} by run {short_id(checkpoint.run_id)}" if checkpoint.run_id else f", set {at} outside of any run"
-
-
-@contextmanager
-def _opened(job: str, invocation: Invocation) -> Iterator[StoreWorker]:
-    worker = open_workspace(invocation, job).worker()
-    try:
-        worker.call(lambda store: store.prepare(WITHIN_S), WITHIN_S)
-        yield worker
-    finally:
-        worker.close(1.0)

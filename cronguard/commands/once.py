@@ -119,6 +119,7 @@ def _perform(scene: Scene, begun: Begun, performance: Performance) -> Tuple[Exit
     except CronguardError as error:
         exit_ = not_run(start_error=str(error), start_code=exitcodes.OUR_FAULT)
     finally:
+        scene.store.stop_renewing()
         identity.forget_session(scene.state_dir, begun.token)
     return exit_, bool(pids)
 

@@ -88,7 +88,6 @@ def kept(scene: Scene, begun: Begun) -> Optional[Lease]:
 
 def settle(scene: Scene, begun: Begun, status: str, message: str) -> None:
     """Write what became of it: `done` or `failed`. Never raises for the store's sake: the effect has been."""
-    scene.store.stop_renewing()
     fields = _fields(scene.effect, status=status)
     try:
         ours = scene.store.call(lambda store: store.settle_effect(begun, status, message, SETTLE_S), SETTLE_S)
@@ -103,7 +102,6 @@ def settle(scene: Scene, begun: Begun, status: str, message: str) -> None:
 
 def withdraw(scene: Scene, begun: Begun) -> None:
     """It was never begun after all. Never raises for the store's sake."""
-    scene.store.stop_renewing()
     try:
         scene.store.call(lambda store: store.withdraw_effect(begun, SETTLE_S), SETTLE_S)
     except StoreError as error:
