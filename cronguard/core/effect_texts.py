@@ -13,6 +13,8 @@ from cronguard.errors import UsageError
 # Kept in the environment of the command and all that it starts, so that what is left over of it is known by it.
 TOKEN_VARIABLE = "CRONGUARD_ONCE_TOKEN"
 
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-")
+
 
 def effect_of(job: str, key: str, per_slot: bool, environ: Mapping[str, str]) -> Effect:
     """UsageError for a key that is none. `per_slot`: once for each run key of the job."""
@@ -65,10 +67,15 @@ def allowing(effect: Effect) -> str:
 
 
 def _words(effect: Effect) -> str:
-    from shlex import quote
+    slot = f"--run-key {_quoted(effect.run_key)} " if effect.run_key else ""
+    return f"{slot}{effect.job} {_quoted(effect.key)}"
 
-    slot = f"--run-key {quote(effect.run_key)} " if effect.run_key else ""
-    return f"{slot}{effect.job} {quote(effect.key)}"
+
+def _quoted(text: str) -> str:
+    """For a shell, as shlex would; that one loads `re`, which is too late after the command (FR-34)."""
+    if text and set(text) <= _PLAIN:
+        return text
+    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _by(mark: Mark) -> str:
