@@ -9,7 +9,8 @@ import pytest
 
 from cronguard.core.model import Alerts, ScheduleText, Slot, Success
 from cronguard.store.backend import SqlStore
-from cronguard.store.summaries import select_statement
+from cronguard.store.summaries import job_row, select_statement
+from cronguard.store.waiting import Deadline
 from tests.support.claims import (
     DEAD,
     WITHIN_S,
@@ -78,6 +79,13 @@ def test_definition_is_as_old_as_schedule_zone_and_key_whatever_pauses_there_wer
     assert (summary_of(store).defined_utc, summary_of(store).since_utc) == (AT, AT + 2 * HOUR)
     see(store, AT + 3 * HOUR, key="day")
     assert (summary_of(store).defined_utc, summary_of(store).since_utc) == (AT + 3 * HOUR, AT + 2 * HOUR)
+
+
+def test_jobs_of_the_version_before_can_be_looked_at(store: SqlStore) -> None:
+    """Whoever looks first after an update neither upgrades the tables nor fails on them."""
+    see(store, AT)
+    (old,) = store._read([select_statement((facts().job,), 1)], Deadline(WITHIN_S))
+    assert job_row(old.rows[0], store.leased)._replace(defined_utc=AT) == summary_of(store)
 
 
 def test_where_nothing_is_left_to_catch_up_is_remembered(store: SqlStore) -> None:
