@@ -1,8 +1,8 @@
 """Crontabs as cron reads them: bytes in, lines out, nothing lost and nothing refused.
 
 Each line keeps its raw bytes, so that joining them gives the file back; what a line means stands beside them. The
-rules are those of load_env() and load_entry() (env.c, entry.c) and of the `%` in child_process() (do_command.c),
-where Debian's cron 3.0pl1 and cronie 1.7 agree, as read in cronie's source and tried with Debian's programs:
+rules are those of load_env() and load_entry() (env.c, entry.c) and of child_process() for `%` (do_command.c), read in
+cronie 1.7 and tried with the programs of Debian's cron 3.0pl1-162:
 
 * A line ends at a newline only. Leading blanks and tabs are passed over, then `#` makes a comment. A carriage return
   is no blank: it belongs to the command or the value, and a "blank" line that has one is an error.
@@ -12,14 +12,14 @@ where Debian's cron 3.0pl1 and cronie 1.7 agree, as read in cronie's source and 
 * A `-` at the very beginning keeps cronie and SUSE's cron from logging a job (root's and system crontabs only);
   Debian's cron refuses it.
 * The first unescaped `%` ends the command. What follows is its standard input, each further `%` a newline, with one
-  newline added unless it ends in one. `\\%` is a `%`; a backslash before anything else stays and takes the next
-  character with it, so that in `\\\\%` the `%` is bare.
-* Without a newline the last line is lost: Debian's cron ignores the whole file, cronie that line. It is read here as
-  if it had one, since that is what was meant; the raw bytes tell.
+  newline added unless it ends in one. In the command `\\%` is a `%`, and a backslash takes the next character with it.
+  Debian's cron makes `\\\\` one backslash there, cronie leaves both; in the standard input neither changes it.
+* One bad line, or a last line without its newline, makes Debian's cron ignore the whole file, and cronie that line.
+  A last line is read here as if it had one, since that is what was meant; the raw bytes tell.
 
-One bad line makes Debian's cron ignore the whole file, cronie only that line. Neither knows `@every`, seconds or
-`L W # ?`, as other crons do: such a line is a job here, whose schedule `core.cron` refuses. A line is unparsable only
-if no cron could take it. Promises not to raise, whatever the bytes; not to look at the host; not to change a byte.
+Neither knows `@every`, seconds or `L W # ?`, as other crons do: a line with one of these signs is a job here, whose
+schedule `core.cron` refuses. A line is unparsable only if no cron could take it. Promises not to raise, whatever the
+bytes; not to look at the host; not to change a byte.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import re
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 USER, SYSTEM = "user", "system"
+DEBIAN, CRONIE = "debian", "cronie"
 
 _BLANKS = b" \t"
 _SPACE = b" \t\n\v\f\r"  # isspace(3) in the C locale
@@ -39,9 +40,7 @@ _LARGEST = (59, 23, 31, 12, 7)
 _TIME = re.compile(rb"[0-9*?~][0-9*?~,/LW#-]*")
 _NAMED_TIME = re.compile(rb"[0-9*?~A-Za-z][0-9*?~,/#A-Za-z-]*")
 _PERIOD = re.compile(rb"@every[ \t]+([0-9][0-9a-z.]*)(?=[ \t])")
-_ACCOUNTS = frozenset(
-    b"root www-data nobody postgres mysql backup apache nginx http git deploy app ubuntu news mail list daemon".split()
-)
+_ACCOUNTS = frozenset(b"root www-data nobody postgres apache ubuntu daemon".split())
 _ACCOUNT = re.compile(rb"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 
 
@@ -94,13 +93,13 @@ class Crontab(NamedTuple):
     lines: Tuple[Line, ...]
 
 
-def parse_crontab(data: bytes, flavour: Optional[str] = None) -> Crontab:
-    """The lines of a crontab; without a flavour, `guessed_flavour` decides."""
+def parse_crontab(data: bytes, flavour: Optional[str] = None, cron: str = DEBIAN) -> Crontab:
+    """The lines of a crontab; without a flavour, `guessed_flavour` decides. `cron`: whose rule for `\\\\` counts."""
     flavour = flavour or guessed_flavour(data)
     environment: Dict[bytes, bytes] = {}
     lines: List[Line] = []
     for number, raw in enumerate(_raw_lines(data), 1):
-        line = _line(number, raw, flavour, environment)
+        line = _line(number, raw, flavour, environment, cron)
         if line.setting is not None:
             environment = {**environment, line.setting.name: line.setting.value}
         lines.append(line)
@@ -127,22 +126,26 @@ def guessed_flavour(data: bytes) -> str:
     return SYSTEM if names & _ACCOUNTS else USER
 
 
-def split_percent(written: bytes) -> Tuple[bytes, Optional[bytes]]:
+def split_percent(written: bytes, cron: str = DEBIAN) -> Tuple[bytes, Optional[bytes]]:
     """The command and its standard input, by cron's rule for `%`; None for no `%` at all."""
-    command = bytearray()
+    places, end = command_places(written, cron)
+    command = bytes(written[at] for at in places)
+    return command, _stdin(written[end + 1 :]) if end < len(written) else None
+
+
+def command_places(written: bytes, cron: str = DEBIAN) -> Tuple[List[int], int]:
+    """Where each byte of the command stands in what was written, and where the command ends."""
+    dropped = b"%\\" if cron == DEBIAN else b"%"
+    places: List[int] = []
     at = 0
-    while at < len(written):
-        letter = written[at : at + 1]
-        if letter == b"%":
-            return bytes(command), _stdin(written[at + 1 :])
-        if letter == b"\\":
-            follows = written[at + 1 : at + 2]
-            command += follows if follows == b"%" else letter + follows
-            at += 2
-            continue
-        command += letter
+    while at < len(written) and written[at : at + 1] != b"%":
+        if written[at : at + 1] == b"\\" and at + 1 < len(written):
+            if written[at + 1 : at + 2] not in dropped:
+                places.append(at)
+            at += 1
+        places.append(at)
         at += 1
-    return bytes(command), None
+    return places, at
 
 
 def _stdin(text: bytes) -> bytes:
@@ -167,7 +170,7 @@ def _raw_lines(data: bytes) -> List[bytes]:
     return pieces if pieces[-1] else pieces[:-1]
 
 
-def _line(number: int, raw: bytes, flavour: str, environment: Mapping[bytes, bytes]) -> Line:
+def _line(number: int, raw: bytes, flavour: str, environment: Mapping[bytes, bytes], cron: str) -> Line:
     text = raw[:-1] if raw.endswith(b"\n") else raw
     bare = text.lstrip(_BLANKS)
     if not bare:
@@ -177,7 +180,7 @@ def _line(number: int, raw: bytes, flavour: str, environment: Mapping[bytes, byt
     setting = parse_setting(bare)
     if setting is not None:
         return Line("environment", number, raw, setting=setting)
-    found = _job(text, len(text) - len(bare), flavour, environment)
+    found = _job(text, len(text) - len(bare), flavour, environment, cron)
     if isinstance(found, str):
         return Line("unparsable", number, raw, problem=found)
     return Line("job", number, raw, job=found)
@@ -229,7 +232,9 @@ class _Words:
             self.at += 1
 
 
-def _job(text: bytes, start: int, flavour: str, environment: Mapping[bytes, bytes]) -> Union[Job, str]:
+def _job(
+    text: bytes, start: int, flavour: str, environment: Mapping[bytes, bytes], cron: str
+) -> Union[Job, str]:
     """The job, or what is wrong with the line."""
     flags = b"-" if text[start : start + 1] == b"-" else b""
     words = _Words(text, start + len(flags))
@@ -247,7 +252,7 @@ def _job(text: bytes, start: int, flavour: str, environment: Mapping[bytes, byte
         return "no command after the user" if user else "no command after the schedule"
     if (user or written).startswith(b"*"):
         return "a * where the user should be: one field too many" if user else "a * where the command should be"
-    command, stdin = split_percent(written)
+    command, stdin = split_percent(written, cron)
     return Job(flags, schedule, schedule_at, user, user_at, written, words.at, command, stdin, environment)
 
 
