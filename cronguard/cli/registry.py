@@ -28,6 +28,7 @@ COMMANDS: Dict[str, Entry] = {
     "report": Entry("publishing", "report", "Write a page to look at: slots, durations, what is wrong."),
     "metrics": Entry("publishing", "metrics", "Write numbers of each job for Prometheus."),
     "check": Entry("check", "check", "Find what did not run, is stuck or keeps failing; tell people once."),
+    "lint": Entry("lint", "lint", "Find what is wrong with crontabs, with a fix for each."),
     "config": Entry("settings", "config", "Show effective settings and where each came from."),
 }
 

@@ -1,0 +1,45 @@
+"""The crons that may read a crontab, and in what they differ as far as a crontab's author must know.
+
+Sources: for Debian's cron 3.0pl1 cron(8), "Special considerations exist when the clock is changed by less than 3
+hours", and trials with its programs; for cronie crontab(5) and its source; for busybox crond.c; for supercronic its
+pull request 80 (CRON_TZ) and the cronexpr library; systemd-cron makes timers of the lines (systemd.time(7)).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Tuple
+
+
+class Cron(NamedTuple):
+    """One cron. `name` is what people call it.
+
+    `in_gap`: what becomes of a fixed time that the clock jumps over: `after` (run at once behind the jump) or `never`.
+    `in_fold`: what becomes of one that the clock shows `once` or `twice`. Wildcard jobs follow the clock everywhere.
+    `takes_zone`: CRON_TZ sets the zone of the schedules. `splits_percent`: `%` ends the command.
+    `bad_line`: what a line that it cannot read does. `needs_newline`: a last line without one is lost like a bad line.
+    """
+
+    kind: str
+    name: str
+    in_gap: str
+    in_fold: str
+    takes_zone: bool
+    splits_percent: bool
+    bad_line: str
+    needs_newline: bool
+
+
+_WHOLE_FILE = "ignores the whole file for it"
+_LINE = "ignores the line"
+
+CRONS = {
+    cron.kind: cron
+    for cron in (
+        Cron("debian", "Debian's cron", "after", "once", False, True, _WHOLE_FILE, True),
+        Cron("cronie", "cronie", "after", "once", True, True, _LINE, True),
+        Cron("busybox", "busybox crond", "never", "twice", False, False, _LINE, False),
+        Cron("supercronic", "supercronic", "never", "twice", True, False, "does not start with it", False),
+        Cron("systemd", "systemd-cron", "never", "once", True, True, _LINE, False),
+    )
+}
+KINDS: Tuple[str, ...] = tuple(CRONS)
