@@ -68,5 +68,4 @@ def _row(name: str, jobs: int, counts: List[int]) -> Tuple[str, ...]:
 
 
 def _by(result: lint_of.LintResult) -> str:
-    how = "found here" if result.detected else "as told or assumed; --cron names another"
-    return f"judged as {result.cron.name} would read it ({how}), times in {result.zone}"
+    return f"judged as {result.cron.name} would read it ({result.why}), times in {result.zone}"

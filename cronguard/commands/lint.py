@@ -42,11 +42,11 @@ class LintedFile(NamedTuple):
 
 
 class LintResult(NamedTuple):
-    """`detected`: the cron is this host's, and neither asked for nor assumed."""
+    """`why` that cron: `asked for`, `found here`, or `assumed` where none is to be seen."""
 
     files: Tuple[LintedFile, ...]
     cron: Cron
-    detected: bool
+    why: str
     zone: str
 
     def count(self, severity: str) -> int:
@@ -65,14 +65,15 @@ def lint(request: LintRequest, invocation: Invocation) -> LintResult:
     )  # fmt: skip
     sources = [read_source(file) for file in request.files] if request.files else host_sources(owner)
     files = tuple(_linted(source, judge) for source in sources)
-    return LintResult(files, cron, asked is None and here is not None, judge.zone)
+    why = "asked for" if asked else "found here" if here else "assumed"
+    return LintResult(files, cron, why, judge.zone)
 
 
 def _linted(source: Source, judge: Judge) -> LintedFile:
     flavour = "user" if source.owner is not None else flavour_of_path(source.path or "")
     crontab = parse_crontab(source.data, flavour, judge.cron.kind)
     jobs = sum(line.kind == "job" for line in crontab.lines)
-    return LintedFile(source.name, crontab.flavour, jobs, remarks_on(crontab, judge))
+    return LintedFile(source.name, crontab.flavour, jobs, remarks_on(crontab, judge, source.path))
 
 
 def _zone(given: Optional[str], invocation: Invocation) -> str:
@@ -95,7 +96,7 @@ def as_json(result: LintResult) -> Dict[str, object]:
     """The JSON of `lint`, version 1: keys are only ever added."""
     return {
         "version": 1,
-        "cron": {"kind": result.cron.kind, "detected": result.detected},
+        "cron": {"kind": result.cron.kind, "why": result.why},
         "zone": result.zone,
         "findings": [_as_json(file.name, remark) for file in result.files for remark in file.remarks],
         "files": [{"file": file.name, "flavour": file.flavour, **_counts(file)} for file in result.files],

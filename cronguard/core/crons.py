@@ -2,7 +2,8 @@
 
 Sources: for Debian's cron 3.0pl1 cron(8), "Special considerations exist when the clock is changed by less than 3
 hours", and trials with its programs; for cronie crontab(5) and its source; for busybox crond.c; for supercronic its
-pull request 80 (CRON_TZ) and the cronexpr library; systemd-cron makes timers of the lines (systemd.time(7)).
+pull request 80 (CRON_TZ) and the cronexpr library; systemd-cron makes timers of the lines (systemd.time(7)), and takes
+TZ since its pull request 110 and `%` since its issue 146 (2.4).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ class Cron(NamedTuple):
 
     `in_gap`: what becomes of a fixed time that the clock jumps over: `after` (run at once behind the jump) or `never`.
     `in_fold`: what becomes of one that the clock shows `once` or `twice`. Wildcard jobs follow the clock everywhere.
-    `takes_zone`: CRON_TZ sets the zone of the schedules. `splits_percent`: `%` ends the command.
+    `zone_variable`: the setting that gives schedules their zone, empty for none. `splits_percent`: `%` ends a command.
     `bad_line`: what a line that it cannot read does. `needs_newline`: a last line without one is lost like a bad line.
     """
 
@@ -23,7 +24,7 @@ class Cron(NamedTuple):
     name: str
     in_gap: str
     in_fold: str
-    takes_zone: bool
+    zone_variable: str
     splits_percent: bool
     bad_line: str
     needs_newline: bool
@@ -35,11 +36,11 @@ _LINE = "ignores the line"
 CRONS = {
     cron.kind: cron
     for cron in (
-        Cron("debian", "Debian's cron", "after", "once", False, True, _WHOLE_FILE, True),
-        Cron("cronie", "cronie", "after", "once", True, True, _LINE, True),
-        Cron("busybox", "busybox crond", "never", "twice", False, False, _LINE, False),
-        Cron("supercronic", "supercronic", "never", "twice", True, False, "does not start with it", False),
-        Cron("systemd", "systemd-cron", "never", "once", True, True, _LINE, False),
+        Cron("debian", "Debian's cron", "after", "once", "", True, _WHOLE_FILE, True),
+        Cron("cronie", "cronie", "after", "once", "CRON_TZ", True, _LINE, True),
+        Cron("busybox", "busybox crond", "never", "twice", "", False, _LINE, False),
+        Cron("supercronic", "supercronic", "never", "twice", "CRON_TZ", False, "does not start with it", False),
+        Cron("systemd", "systemd-cron", "never", "once", "TZ", True, _LINE, False),
     )
 }
 KINDS: Tuple[str, ...] = tuple(CRONS)

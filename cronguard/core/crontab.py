@@ -37,7 +37,7 @@ _NICKNAMES = frozenset(
 )
 _FIELD_NAMES = ("minute", "hour", "day-of-month", "month", "day-of-week")
 _LARGEST = (59, 23, 31, 12, 7)
-_TIME = re.compile(rb"[0-9*?~][0-9*?~,/LW#-]*")
+_TIME = re.compile(rb"[0-9*?~L][0-9*?~,/LW#-]*")
 _NAMED_TIME = re.compile(rb"[0-9*?~A-Za-z][0-9*?~,/#A-Za-z-]*")
 _PERIOD = re.compile(rb"@every[ \t]+([0-9][0-9a-z.]*)(?=[ \t])")
 _ACCOUNTS = frozenset(b"root www-data nobody postgres apache ubuntu daemon".split())

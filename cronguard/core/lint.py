@@ -15,6 +15,7 @@ from cronguard.core.masking import mask_text
 from cronguard.core.shell import Simple, nested_line, simple_commands
 
 _OF_TABS: Tuple[Callable[[Tab], Iterator[Remark]], ...] = (
+    lint_text.ignored_file,
     lint_text.unparsable_lines,
     lint_text.missing_newline,
     lint_text.carriage_returns,
@@ -39,9 +40,9 @@ _OF_JOBS: Tuple[Callable[[Case], Iterator[Remark]], ...] = (
 )
 
 
-def lint(crontab: Crontab, judge: Judge) -> Tuple[Remark, ...]:
+def lint(crontab: Crontab, judge: Judge, path: Optional[str] = None) -> Tuple[Remark, ...]:
     """The findings in a crontab, by line and column. The zones of the judge are known to exist."""
-    tab = Tab(crontab, judge)
+    tab = Tab(crontab, judge, path)
     found: List[Remark] = [remark for rule in _OF_TABS for remark in rule(tab)]
     for line in crontab.lines:
         if line.job is not None:

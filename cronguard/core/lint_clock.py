@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from cronguard.core.cron import NICKNAMES
+from cronguard.core.crons import Cron
 from cronguard.core.lint_command import is_guarded
 from cronguard.core.lint_model import Case, Remark, Tab, text_of
 from cronguard.core.lint_schedule import parsed
@@ -43,48 +44,47 @@ def changes(zone: tzinfo, low: datetime, high: datetime) -> Iterator[Change]:
 
 def zone_settings(tab: Tab) -> Iterator[Remark]:
     """CRON_TZ and TZ: which cron takes them for what (FR-97)."""
-    cron = tab.judge.cron
     for line in tab.crontab.lines:
-        if line.setting is None or line.setting.name not in (b"CRON_TZ", b"TZ"):
-            continue
-        column = len(line.raw) - len(line.raw.lstrip(b" \t")) + 1
-        value = text_of(line.setting.value)
-        if line.setting.name == b"TZ":
-            yield Remark(
-                "tz-not-for-schedule", line.number, column,
-                f"TZ={value} is for the commands alone: {cron.name} goes by the host's zone",
-                "give the zone to cronguard run --timezone; set the host's for cron",
-            )  # fmt: skip
-        elif cron.takes_zone:
-            yield Remark(
-                "cron-tz-used", line.number, column,
-                f"{cron.name} takes the schedules below in {value}; Debian's cron would go by the host's zone",
-                "give cronguard run the same --timezone",
-            )  # fmt: skip
-        else:
-            yield Remark(
-                "cron-tz-ignored", line.number, column,
-                f"{cron.name} ignores CRON_TZ={value}: the schedules below go by the host's zone, and only the commands"
-                " see it; cronie would take them in that zone",
-                "set the host's zone, or write the times by it and give cronguard run --timezone",
-            )  # fmt: skip
+        if line.setting is not None and line.setting.name in (b"CRON_TZ", b"TZ"):
+            column = len(line.raw) - len(line.raw.lstrip(b" \t")) + 1
+            name, value = text_of(line.setting.name), text_of(line.setting.value)
+            yield Remark(*_about_zone(tab.judge.cron, name, value, line.number, column))
+
+
+def _about_zone(cron: Cron, name: str, value: str, line: int, column: int) -> Tuple[str, int, int, str, str]:
+    if name == cron.zone_variable and not _is_zone(value):
+        what = f"{name}={value}: not a zone that this host knows: {cron.name} would take the schedules below in UTC"
+        return "bad-zone", line, column, what, "write a name of the tz database, such as Europe/Rome"
+    if name == cron.zone_variable:
+        what = f"{cron.name} takes the schedules below in {value}; Debian's cron would go by the host's zone"
+        return "cron-tz-used", line, column, what, "give cronguard run the same --timezone"
+    if name == "CRON_TZ":
+        what = (
+            f"{cron.name} ignores CRON_TZ={value}: the schedules below go by the host's zone, and only the commands see"
+            " it; cronie would take them in that zone"
+        )
+        fix = "set the host's zone, or write the times by it; give cronguard run --timezone"
+        return "cron-tz-ignored", line, column, what, fix
+    what = f"TZ={value} is for the commands alone: {cron.name} goes by the host's zone, whatever TZ says"
+    return "tz-not-for-schedule", line, column, what, "set the host's zone for cron; give cronguard run --timezone"
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        return load_zone(name) is not None
+    except ScheduleError:
+        return False
 
 
 def zone_of(case: Case) -> str:
-    """The zone that a job's times are in: CRON_TZ where the cron takes it, else the judge's."""
-    return _cron_tz(case) or case.judge.zone
+    """The zone that a job's times are in: the crontab's own where the cron takes it, else the judge's."""
+    return _own_zone(case) or case.judge.zone
 
 
-def _cron_tz(case: Case) -> Optional[str]:
-    """The zone of CRON_TZ, where the cron at hand takes it and it is one."""
-    value = case.job.environment.get(b"CRON_TZ")
-    if value is None or not case.judge.cron.takes_zone:
-        return None
-    try:
-        load_zone(text_of(value))
-    except ScheduleError:
-        return None
-    return text_of(value)
+def _own_zone(case: Case) -> Optional[str]:
+    variable = case.judge.cron.zone_variable.encode("ascii")
+    value = case.job.environment.get(variable) if variable else None
+    return text_of(value) if value is not None and _is_zone(text_of(value)) else None
 
 
 class _Hit(NamedTuple):
@@ -172,7 +172,7 @@ def _dates(hits: Sequence[_Hit]) -> Tuple[Tuple[str, str], ...]:
 def other_zone(case: Case) -> Iterator[Remark]:
     """A crontab by UTC, or another zone, than the one it is meant in: days shift, times move (FR-99)."""
     pattern = parsed(case)
-    by = _cron_tz(case) or case.judge.host_zone
+    by = _own_zone(case) or case.judge.host_zone
     meant = case.judge.zone
     if pattern is None or by is None or by == meant or _hour_field(case.job.schedule).startswith("*"):
         return

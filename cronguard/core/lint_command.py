@@ -143,10 +143,17 @@ def _missing_target(
 ) -> Iterator[Remark]:
     if redirection.operator not in _WRITING:
         return
-    path = _path(redirection.target, here, environment)
+    path = _path(_certain(redirection.target), here, environment)
     folder = None if path is None else path.rpartition("/")[0] or "/"
     if folder is not None and not case.judge.host.is_directory(folder):
         yield _not_there(case, redirection.target, folder)
+
+
+def _certain(word: Word) -> Word:
+    """A target without its name, if only the name is for the shell to make: `/var/log/x-$(date +%F).log`."""
+    folder, slash, _ = word.text.rpartition("/")
+    only_name = word.expands and bool(slash) and not any(letter in folder for letter in "`*?[(")
+    return word._replace(text=folder + slash, expands="$" in folder) if only_name else word
 
 
 def _not_there(case: Case, word: Word, folder: str) -> Remark:

@@ -19,11 +19,13 @@ SEVERITIES = (ERROR, WARNING, INFO)
 RULES: Dict[str, str] = {
     "unparsable-line": ERROR,
     "bad-schedule": ERROR,
+    "bad-zone": ERROR,
     "impossible-date": ERROR,
     "missing-newline": ERROR,
     "carriage-return": ERROR,
     "unescaped-percent": ERROR,
     "unknown-user": WARNING,
+    "ignored-file": WARNING,
     "clock-change": WARNING,
     "cron-tz-ignored": WARNING,
     "local-day-shift": WARNING,
@@ -115,10 +117,11 @@ class Case(NamedTuple):
 
 
 class Tab(NamedTuple):
-    """A crontab for the rules that look at more than one line."""
+    """A crontab for the rules that look at more than one line. `path`: where it stands, if it is a file."""
 
     crontab: Crontab
     judge: Judge
+    path: Optional[str]
 
 
 def text_of(data: bytes) -> str:

@@ -10,6 +10,20 @@ from cronguard.core.lint_model import Case, Remark, Tab, shown, text_of
 from cronguard.core.masking import mask_argv, mask_text
 
 _DATE_FORMAT = re.compile(rb"\+[^ \t]*$")  # `date +%F`: what stands before the `%`
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def ignored_file(tab: Tab) -> Iterator[Remark]:
+    """A name in cron.d that Debian's cron passes over, as run-parts(8) does: one with a dot, such as `backup.cron`.
+    What package managers and editors leave behind is passed over on purpose."""
+    folder, _, name = (tab.path or "").rpartition("/")
+    is_left_behind = name.startswith(".") or name.endswith("~") or ".dpkg-" in name
+    is_ignored = tab.judge.cron.kind == "debian" and not _PLAIN_NAME.fullmatch(name)
+    if folder.endswith("/cron.d") and is_ignored and not is_left_behind:
+        yield Remark(
+            "ignored-file", 1, 1, f"Debian's cron ignores a file of that name in cron.d: {name}",
+            "letters, digits, underscores and hyphens only",
+        )  # fmt: skip
 
 
 def unparsable_lines(tab: Tab) -> Iterator[Remark]:
