@@ -8,6 +8,7 @@ everywhere, and is no finding (FR-88).
 from __future__ import annotations
 
 from datetime import datetime, timedelta, tzinfo
+from functools import lru_cache
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from cronguard.core.cron import NICKNAMES
@@ -33,13 +34,15 @@ class Change(NamedTuple):
     after: timedelta
 
 
-def changes(zone: tzinfo, low: datetime, high: datetime) -> Iterator[Change]:
+@lru_cache(maxsize=8)  # each job of a crontab asks anew
+def changes(zone: tzinfo, low: datetime, high: datetime) -> Tuple[Change, ...]:
     """The changes of a zone's offset between two instants."""
-    offset = None
-    for regime in regimes(zone, low, high):
-        if offset is not None and regime.offset != offset:
-            yield Change(regime.start, offset, regime.offset)
-        offset = regime.offset
+    pieces = list(regimes(zone, low, high))
+    return tuple(
+        Change(later.start, earlier.offset, later.offset)
+        for earlier, later in zip(pieces, pieces[1:])
+        if earlier.offset != later.offset
+    )
 
 
 def zone_settings(tab: Tab) -> Iterator[Remark]:
