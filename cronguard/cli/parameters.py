@@ -31,6 +31,12 @@ def option(name: str, flags: str, help_: str, metavar: str = "") -> inspect.Para
     return _parameter(name, bool, typer.Option(False, *flags.split(), help=help_, show_default=False))
 
 
+def repeatable(name: str, flags: str, help_: str, metavar: str) -> inspect.Parameter:
+    """An option that may be given several times: all its values."""
+    found = typer.Option(None, *flags.split(), metavar=metavar, help=help_, show_default=False)
+    return _parameter(name, Optional[List[str]], found)
+
+
 def option_for(setting: Setting) -> inspect.Parameter:
     """The option of a setting. Its value stays text: core.config judges it, whatever source it came from."""
     help_ = setting.help if setting.kind == "flag" else f"{setting.help} [{setting.shown_default}]"

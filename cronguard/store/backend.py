@@ -7,7 +7,7 @@ may be done again from its start when the connection broke under it: all of it i
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Callable, List, Optional, Sequence, TypeVar
+from typing import TYPE_CHECKING, Callable, List, Optional, Sequence, TypeVar
 
 from cronguard.core.model import (
     ClaimAnswer,
@@ -30,6 +30,9 @@ from cronguard.store import claiming, finishing, incidents, orders, pruning, row
 from cronguard.store.dialect import Collision, Dialect, Result, Session, Statement
 from cronguard.store.waiting import Deadline, Pauses, boot_time_s
 
+if TYPE_CHECKING:  # not on the path of a run
+    from cronguard.store.installing import Installed
+
 T = TypeVar("T")
 
 # SQLite before 3.32 takes 999 parameters in a statement.
@@ -48,6 +51,12 @@ class SqlStore:
     # A backend answers these.
 
     def prepare(self, within_s: float) -> None:
+        raise NotImplementedError
+
+    def install(self, roles: Sequence[str], within_s: float) -> Installed:
+        raise NotImplementedError
+
+    def script(self, roles: Sequence[str], within_s: float) -> List[str]:
         raise NotImplementedError
 
     def close(self) -> None:

@@ -131,7 +131,7 @@ def test_role_without_rights_is_told_what_to_do(role_url: str, role: str, sql: S
     """FR-62."""
     (database,) = sql("SELECT current_database()")[0]
     sql(f"REVOKE CREATE ON DATABASE {database} FROM {role}")
-    with pytest.raises(StoreError, match="run any job once") as caught, closing(open_store(role_url)) as store:
+    with pytest.raises(StoreError, match=f"cronguard init --store .* --grant {role}") as caught, closing(open_store(role_url)) as store:
         store.prepare(WITHIN_S)
     assert not isinstance(caught.value, StoreDown)
 
@@ -143,7 +143,7 @@ def test_role_without_the_right_to_create_can_use_what_is_there(
     (database,) = sql("SELECT current_database()")[0]
     sql(f"REVOKE CREATE ON DATABASE {database} FROM {role}")
     opened(postgres_url)
-    with pytest.raises(StoreError, match="usage of the schema"):
+    with pytest.raises(StoreError, match=f"--grant {role}"):
         opened(role_url)
     with pytest.raises(StoreError, match="no right to use schema"), closing(open_store(role_url)) as blind:
         blind.jobs((), WITHIN_S)
