@@ -17,7 +17,8 @@ class Cron(NamedTuple):
     `in_gap`: what becomes of a fixed time that the clock jumps over: `after` (run at once behind the jump) or `never`.
     `in_fold`: what becomes of one that the clock shows `once` or `twice`. Wildcard jobs follow the clock everywhere.
     `zone_variable`: the setting that gives schedules their zone, empty for none. `splits_percent`: `%` ends a command.
-    `bad_line`: what a line that it cannot read does. `needs_newline`: a last line without one is lost like a bad line.
+    `takes_dash`: a `-` before the schedule is a flag. `bad_line`: what comes of a line that it cannot read.
+    `needs_newline`: a last line without one is lost like a bad line.
     """
 
     kind: str
@@ -26,6 +27,7 @@ class Cron(NamedTuple):
     in_fold: str
     zone_variable: str
     splits_percent: bool
+    takes_dash: bool
     bad_line: str
     needs_newline: bool
 
@@ -36,11 +38,11 @@ _LINE = "ignores the line"
 CRONS = {
     cron.kind: cron
     for cron in (
-        Cron("debian", "Debian's cron", "after", "once", "", True, _WHOLE_FILE, True),
-        Cron("cronie", "cronie", "after", "once", "CRON_TZ", True, _LINE, True),
-        Cron("busybox", "busybox crond", "never", "twice", "", False, _LINE, False),
-        Cron("supercronic", "supercronic", "never", "twice", "CRON_TZ", False, "does not start with it", False),
-        Cron("systemd", "systemd-cron", "never", "once", "TZ", True, _LINE, False),
+        Cron("debian", "Debian's cron", "after", "once", "", True, False, _WHOLE_FILE, True),
+        Cron("cronie", "cronie", "after", "once", "CRON_TZ", True, True, _LINE, True),
+        Cron("busybox", "busybox crond", "never", "twice", "", False, False, _LINE, False),
+        Cron("supercronic", "supercronic", "never", "twice", "CRON_TZ", False, False, "does not start with it", False),
+        Cron("systemd", "systemd-cron", "never", "once", "TZ", True, True, _LINE, False),
     )
 }
 KINDS: Tuple[str, ...] = tuple(CRONS)

@@ -12,7 +12,7 @@ from cronguard.core import lint_clock, lint_command, lint_schedule, lint_text
 from cronguard.core.crontab import Crontab, Job, Line
 from cronguard.core.lint_model import Case, Judge, Remark, Tab, text_of
 from cronguard.core.masking import mask_text
-from cronguard.core.shell import Simple, nested_line, simple_commands
+from cronguard.core.shell import Simple, nested_commands, simple_commands
 
 _OF_TABS: Tuple[Callable[[Tab], Iterator[Remark]], ...] = (
     lint_text.ignored_file,
@@ -23,6 +23,7 @@ _OF_TABS: Tuple[Callable[[Tab], Iterator[Remark]], ...] = (
     lint_clock.zone_settings,
 )
 _OF_JOBS: Tuple[Callable[[Case], Iterator[Remark]], ...] = (
+    lint_text.dash,
     lint_schedule.schedules,
     lint_clock.clock_changes,
     lint_clock.other_zone,
@@ -63,13 +64,12 @@ def _case(line: Line, job: Job, judge: Judge) -> Case:
 
 
 def _with_nested(commands: Tuple[Simple, ...], depth: int = 0) -> Tuple[Simple, ...]:
-    """The commands, each followed by those of the `sh -c` in it."""
+    """The commands, each followed by those of the shell line in it."""
     found: List[Simple] = []
     for command in commands:
         found.append(command)
-        line = nested_line(command.words) if depth < 3 else None
-        if line is not None and line.inner is not None:
-            found += _with_nested(simple_commands(line.text, line.inner), depth + 1)
+        if depth < 3:
+            found += _with_nested(nested_commands(command.words), depth + 1)
     return tuple(found)
 
 

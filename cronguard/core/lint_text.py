@@ -38,7 +38,19 @@ def unparsable_lines(tab: Tab) -> Iterator[Remark]:
         )
 
 
+def dash(case: Case) -> Iterator[Remark]:
+    """A `-` before the schedule, which keeps cronie and SUSE's cron from logging the job, and is an error to others."""
+    cron = case.judge.cron
+    if case.job.flags and not cron.takes_dash:
+        yield case.remark(
+            "unparsable-line", case.job.schedule_at,
+            f"a - before the schedule is for cronie: {cron.name} {cron.bad_line}", "take it away",
+        )  # fmt: skip
+
+
 def _fix_of(line: Line) -> str:
+    if "user" in line.problem:
+        return "in a system crontab the user's name stands between schedule and command"
     if re.match(rb"[ \t]*[A-Za-z_]\w*[ \t]*=[ \t\r]*$", line.raw.rstrip(b"\n")):
         return 'an empty value needs quotes: NAME=""'
     return "write five fields or a nickname such as @daily, then the command; or make it a comment"
@@ -66,10 +78,11 @@ def carriage_returns(tab: Tab) -> Iterator[Remark]:
     first = lines[0]
     blank = any(line.kind == "unparsable" and not line.raw.strip() for line in lines)
     cron = tab.judge.cron
+    others = f" and on {len(lines) - 1} other lines" if len(lines) > 1 else ""
     worst = f", and {cron.name}, for an empty one, {cron.bad_line}" if blank else ""
     yield Remark(
         "carriage-return", first.number, len(first.raw.rstrip(b"\n")),
-        f"CR before the newline, here and on {len(lines) - 1} other lines: command or value end in it then{worst}",
+        f"CR before the newline, here{others}: command or value end in it then{worst}",
         "take them away: sed -i 's/\\r$//' FILE",
     )  # fmt: skip
 

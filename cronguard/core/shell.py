@@ -13,6 +13,7 @@ _OPERATORS = ("&&", "||", ";;", "|&", "&>>", "&>", "<<<", "<<-", "<<", ">>", ">|
 _REDIRECTIONS = frozenset(("<", ">", "<<", "<<-", "<<<", ">>", ">|", ">&", "<&", "<>", "&>", "&>>"))
 _SINGLES = "|&;<>()\n"
 _BLANKS = " \t\r"
+_JOINING = {"\n": ";", "|&": "|", "(": "", ")": ""}
 _LEADING = frozenset(("if", "then", "elif", "else", "while", "until", "do", "!", "{", "(", "time"))
 _CLOSING = frozenset(("fi", "done", "esac", "}", ")"))
 _SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
@@ -38,8 +39,8 @@ class Redirection(NamedTuple):
 class Simple(NamedTuple):
     """One simple command: assignments and words in order, redirections apart, and the operators around it.
 
-    `before` and `after` are the operators next to it (`|`, `&&`, `||`, `;`, `&`), empty at the line's ends and where a
-    bracket or a reserved word stands. `after_at`: offset of the latter. `depth`: how many brackets are open.
+    `before` and `after` are the operators next to it (`|`, `&&`, `||`, `;`, `&`), empty at the line's ends, even with a
+    `;` there, and where a bracket or a reserved word stands. `after_at`: offset of the latter.
     """
 
     words: Tuple[Word, ...]
@@ -47,7 +48,6 @@ class Simple(NamedTuple):
     before: str
     after: str
     after_at: int
-    depth: int
 
 
 class _Token(NamedTuple):
@@ -60,12 +60,12 @@ def simple_commands(text: str, base: int = 0) -> Tuple[Simple, ...]:
     found: List[Simple] = []
     words: List[Word] = []
     redirections: List[Redirection] = []
-    before, depth, waiting = "", 0, ""
+    before, waiting = "", ""
 
     def close(operator: str, at: int) -> None:
         nonlocal before
         if words or redirections:
-            found.append(Simple(tuple(words), tuple(redirections), before, operator, at, depth))
+            found.append(Simple(tuple(words), tuple(redirections), before, operator, at))
             words.clear()
             redirections.clear()
         elif found and operator:
@@ -79,28 +79,44 @@ def simple_commands(text: str, base: int = 0) -> Tuple[Simple, ...]:
             waiting = token.operator
         elif token.operator:
             waiting = ""
-            if token.operator == ")":
-                close("", token.word.at)
-                depth = max(0, depth - 1)
-            elif token.operator == "(":
-                close("", token.word.at)
-                depth += 1
-            else:
-                close({"\n": ";", "|&": "|"}.get(token.operator, token.operator), token.word.at)
+            close(_JOINING.get(token.operator, token.operator), token.word.at)
         elif waiting:
             redirections.append(Redirection(waiting, token.word))
             waiting = ""
         elif not words and not token.word.expands and token.word.text in _LEADING | _CLOSING:
-            depth += (token.word.text == "{") - (token.word.text == "}")
             before = ""
         else:
             words.append(token.word)
     close("", base + len(text))
+    if found and found[-1].after == ";":
+        found[-1] = found[-1]._replace(after="")
     return tuple(found)
 
 
+def nested_commands(words: Tuple[Word, ...]) -> Tuple[Simple, ...]:
+    """The commands of the line that one of the words is. Where it is put together from several quoted pieces, all of
+    them stand where the word does."""
+    line = nested_line(words)
+    if line is None or line.expands:
+        return ()
+    if line.inner is not None:
+        return simple_commands(line.text, line.inner)
+    return tuple(_moved(command, line.at) for command in simple_commands(line.text))
+
+
+def _moved(command: Simple, at: int) -> Simple:
+    return command._replace(
+        words=tuple(word._replace(at=at, inner=None) for word in command.words),
+        redirections=tuple(each._replace(target=each.target._replace(at=at)) for each in command.redirections),
+        after_at=at,
+    )
+
+
 def nested_line(words: Tuple[Word, ...]) -> Optional[Word]:
-    """The line that a `sh -c LINE` among the words runs, if it is one."""
+    """The word that a shell will read as a line: after `sh -c`, or after `--` behind the guard's `--shell`."""
+    texts = [word.text for word in words]
+    if "--" in texts and "--shell" in texts[: texts.index("--")]:
+        return next(iter(words[texts.index("--") + 1 :]), None)
     for place, word in enumerate(words):
         if word.text.rpartition("/")[2] in _SHELLS:
             for option, line in zip(words[place + 1 :], words[place + 2 :]):

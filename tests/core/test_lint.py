@@ -61,7 +61,9 @@ def only(rule: str, text: bytes, **how: Optional[str]) -> Remark:
 NOON = b"0 12 * * * "
 # Rule: what it speaks of, what it leaves alone (nothing else has to speak of it either), and the judge for both.
 CASES: Dict[str, Tuple[List[bytes], List[bytes], Dict[str, Optional[str]]]] = {
-    "unparsable-line": ([b"x y\n", b"MAILTO=\n", b"61 * * * * true\n"], [b"# x y\n", b'MAILTO=""\n'], {}),
+    "unparsable-line": (
+        [b"-0 12 * * * true\n", b"x y\n", b"MAILTO=\n", b"61 * * * * true\n"], [b"# x y\n", b'MAILTO=""\n'], {},
+    ),
     "bad-schedule": ([b"5/15 12 * * * true\n", b"0 12 L * * true\n"], [b"5-59/15 12 * * * true\n"], {}),
     "bad-zone": ([b"CRON_TZ=Europe/Roma\n"], [b"A=Europe/Roma\n"], {"cron": "cronie"}),
     "impossible-date": ([b"0 12 31 2 * true\n", b"0 12 31 4,6,9,11 * true\n"], [b"0 12 28 2 * true\n"], {}),
@@ -96,13 +98,19 @@ CASES: Dict[str, Tuple[List[bytes], List[bytes], Dict[str, Optional[str]]]] = {
         [b"*/5 * * * * timeout 4m true\n", b"0 * * * * timeout 10m true\n"], {},
     ),
     "pipeline-status": (
-        [NOON + b"pg_dump x | gzip > /tmp/x\n", NOON + b"sh -c 'pg_dump x | gzip' > /tmp/x\n"],
+        [NOON + b"pg_dump x | gzip > /tmp/x\n", NOON + b"sh -c 'pg_dump x | gzip' > /tmp/x\n",
+         NOON + b"cronguard run x --shell --timeout=1m -- 'pg_dump x | gzip'\n",
+         NOON + b"sh -c 'pg_dump '\\''x'\\'' | gzip'\n"],
         [NOON + b"bash -o pipefail -c 'pg_dump x | gzip'\n", NOON + b"echo x | mail ann\n", NOON + b"echo 'a|b'\n"],
         {},
     ),
     "masked-exit": (
         [NOON + b"cat || true\n", NOON + b"cat; exit 0\n", NOON + b"cat ; echo done\n", NOON + b"sh -c 'cat || :'\n"],
-        [NOON + b"true && echo done\n", NOON + b"true; exit 1\n", NOON + b"if true; then echo yes; fi\n"], {},
+        [
+            NOON + b"(true; true); cat\n", NOON + b"sh -c 'echo '\\''x'\\''; true; cat'\n",
+            NOON + b"true && echo done\n", NOON + b"true; exit 1\n", NOON + b"if true; then echo yes; fi\n",
+        ],
+        {},
     ),
     "background-job": ([NOON + b"true &\n", NOON + b"true > /tmp/x 2>&1 &\n"], [NOON + b"true && true\n"], {}),
     "missing-directory": (
@@ -224,6 +232,11 @@ def test_columns_are_those_of_the_file() -> None:
     assert only("pipeline-status", nested).column == nested.index(b"|") + 1
     percent = b"0 12 * * * date +%F\n"
     assert only("unescaped-percent", percent).column == percent.index(b"%") + 1
+
+
+def test_dash_is_for_cronie() -> None:
+    """Debian's daemon ignores the whole file for it."""
+    assert rules(b"-0 12 * * * true\n", cron="cronie") == []
 
 
 def test_what_a_bad_line_costs_is_that_crons_own() -> None:
