@@ -18,7 +18,8 @@ class Cron(NamedTuple):
     `in_fold`: what becomes of one that the clock shows `once` or `twice`. Wildcard jobs follow the clock everywhere.
     `zone_variable`: the setting that gives schedules their zone, empty for none. `splits_percent`: `%` ends a command.
     `takes_dash`: a `-` before the schedule is a flag. `bad_line`: what comes of a line that it cannot read.
-    `needs_newline`: a last line without one is lost like a bad line.
+    `needs_newline`: a last line without one is lost like a bad line. `longest_command`: bytes that a command may have,
+    `%` and standard input included; 0 for no limit to speak of.
     """
 
     kind: str
@@ -30,19 +31,21 @@ class Cron(NamedTuple):
     takes_dash: bool
     bad_line: str
     needs_newline: bool
+    longest_command: int
 
 
 _WHOLE_FILE = "ignores the whole file for it"
 _LINE = "ignores the line"
+_START = "does not start with it"
 
 CRONS = {
     cron.kind: cron
     for cron in (
-        Cron("debian", "Debian's cron", "after", "once", "", True, False, _WHOLE_FILE, True),
-        Cron("cronie", "cronie", "after", "once", "CRON_TZ", True, True, _LINE, True),
-        Cron("busybox", "busybox crond", "never", "twice", "", False, False, _LINE, False),
-        Cron("supercronic", "supercronic", "never", "twice", "CRON_TZ", False, False, "does not start with it", False),
-        Cron("systemd", "systemd-cron", "never", "once", "TZ", True, True, _LINE, False),
+        Cron("debian", "Debian's cron", "after", "once", "", True, False, _WHOLE_FILE, True, 998),
+        Cron("cronie", "cronie", "after", "once", "CRON_TZ", True, True, _LINE, True, 0),
+        Cron("busybox", "busybox crond", "never", "twice", "", False, False, _LINE, False, 0),
+        Cron("supercronic", "supercronic", "never", "twice", "CRON_TZ", False, False, _START, False, 0),
+        Cron("systemd", "systemd-cron", "never", "once", "TZ", True, True, _LINE, False, 0),
     )
 }
 KINDS: Tuple[str, ...] = tuple(CRONS)

@@ -24,6 +24,7 @@ _OF_TABS: Tuple[Callable[[Tab], Iterator[Remark]], ...] = (
 )
 _OF_JOBS: Tuple[Callable[[Case], Iterator[Remark]], ...] = (
     lint_text.dash,
+    lint_text.too_long,
     lint_schedule.schedules,
     lint_clock.clock_changes,
     lint_clock.other_zone,

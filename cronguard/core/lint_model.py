@@ -23,6 +23,7 @@ RULES: Dict[str, str] = {
     "impossible-date": ERROR,
     "missing-newline": ERROR,
     "carriage-return": ERROR,
+    "command-too-long": ERROR,
     "unescaped-percent": ERROR,
     "unknown-user": WARNING,
     "ignored-file": WARNING,

@@ -48,6 +48,18 @@ def dash(case: Case) -> Iterator[Remark]:
         )  # fmt: skip
 
 
+def too_long(case: Case) -> Iterator[Remark]:
+    """A command of more bytes than the cron has room for; a guard put in front of it makes it longer still."""
+    cron = case.judge.cron
+    length = len(case.job.written)
+    if cron.longest_command and length > cron.longest_command:
+        yield case.remark(
+            "command-too-long", case.job.written_at + 1,
+            f"{length} bytes of command, {cron.longest_command} at most: {cron.name} {cron.bad_line}",
+            "put it into a script",
+        )  # fmt: skip
+
+
 def _fix_of(line: Line) -> str:
     if "user" in line.problem:
         return "in a system crontab the user's name stands between schedule and command"

@@ -76,6 +76,7 @@ CASES: Dict[str, Tuple[List[bytes], List[bytes], Dict[str, Optional[str]]]] = {
         [NOON + b"date +\\%F\n"],
         {},
     ),
+    "command-too-long": ([NOON + b"x" * 999 + b"\n"], [NOON + b"x" * 998 + b"\n"], {}),
     "percent-stdin": ([NOON + b"mail -s x ann%Hello\n"], [NOON + b"mail -s 'x \\%' ann\n"], {}),
     "clock-change": (
         [b"30 2 * * * true\n", b"0 1,2,3 * * * true\n"],
