@@ -19,24 +19,9 @@ from cronguard.store.opening import open_store
 from tests.support.claims import ALIVE, UNKNOWN, WITHIN_S, claimed, finish, judge_as, request, row_of
 from tests.support.pgbouncer import POOL_SIZE
 from tests.support.postgres import free_port
-from tests.support.stores import parts_of
+from tests.support.stores import Sql, parts_of
 
 Opened = Callable[[str], SqlStore]
-Sql = Callable[..., Any]
-
-
-@pytest.fixture
-def sql(admin_dsn: str) -> Iterator[Sql]:
-    """Runs a statement as the superuser; answers its rows."""
-    import psycopg
-
-    with closing(psycopg.connect(admin_dsn, autocommit=True)) as connection:
-
-        def run(text: str, *values: object) -> Any:
-            cursor = connection.execute(text.encode(), values or None)
-            return cursor.fetchall() if cursor.description else []
-
-        yield run
 
 
 @pytest.fixture
@@ -131,7 +116,7 @@ def test_role_without_rights_is_told_what_to_do(role_url: str, role: str, sql: S
     """FR-62."""
     (database,) = sql("SELECT current_database()")[0]
     sql(f"REVOKE CREATE ON DATABASE {database} FROM {role}")
-    with pytest.raises(StoreError, match=f"cronguard init --store .* --grant {role}") as caught, closing(open_store(role_url)) as store:
+    with pytest.raises(StoreError, match=f"--grant {role}") as caught, closing(open_store(role_url)) as store:
         store.prepare(WITHIN_S)
     assert not isinstance(caught.value, StoreDown)
 
