@@ -30,6 +30,7 @@ COMMANDS: Dict[str, Entry] = {
     "check": Entry("check", "check", "Find what did not run, is stuck or keeps failing; tell people once."),
     "lint": Entry("lint", "lint", "Find what is wrong with crontabs, with a fix for each."),
     "init": Entry("init", "init", "Make or upgrade the store's tables; give others the rights to use them."),
+    "drill": Entry("drill", "drill", "Prove the guards on the real store and heartbeat."),
     "config": Entry("settings", "config", "Show effective settings and where each came from."),
 }
 

@@ -26,7 +26,7 @@ from cronguard.core.model import (
     Skip,
 )
 from cronguard.errors import StoreDown
-from cronguard.store import claiming, finishing, incidents, orders, pruning, rows, summaries
+from cronguard.store import claiming, finishing, forgetting, incidents, orders, pruning, rows, summaries
 from cronguard.store.dialect import Collision, Dialect, Result, Session, Statement
 from cronguard.store.waiting import Deadline, Pauses, boot_time_s
 
@@ -211,6 +211,9 @@ class SqlStore:
             if went < limits.most:
                 break
         return gone
+
+    def forget_job(self, job: str, within_s: float) -> bool:
+        return self._transact(lambda session: forgetting.forget_job(session, self.dialect, job), Deadline(within_s))
 
     def sync_incidents(
         self, jobs: Sequence[str], findings: Sequence[Finding], now_utc: datetime, remind_s: float, within_s: float

@@ -121,6 +121,9 @@ class Store(Protocol):
         needed: see store.pruning. Stops early, with what is done, when the time is over.
         """
 
+    def forget_job(self, job: str, within_s: float) -> bool:
+        """Delete everything about a job, as if it had never been there; False: it is running, and nothing was."""
+
     def sync_incidents(
         self, jobs: Sequence[str], findings: Sequence[Finding], now_utc: datetime, remind_s: float, within_s: float
     ) -> List[Notice]:

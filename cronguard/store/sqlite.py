@@ -81,6 +81,14 @@ class SqliteStore(SqlStore):
         self._release(claim.lock)
         return recorded
 
+    def forget_job(self, job: str, within_s: float) -> bool:
+        """The lock's file goes too, here alone: nobody else ever asks for it, and if so the rows would decide."""
+        forgotten = super().forget_job(job, within_s)
+        lock = self._host_lock(job)
+        if forgotten and lock.try_acquire():
+            lock.remove()
+        return forgotten
+
     def close(self) -> None:
         if self._connection is not None:
             try:
