@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from cronguard import __version__
 from cronguard.cli import edge
-from cronguard.cli.parameters import for_typer, option, take_shared, with_signature
+from cronguard.cli.parameters import epilog_of, for_typer, option, take_shared, with_signature
 from cronguard.cli.registry import COMMANDS, command_in
 from cronguard.core.names import did_you_mean
 from cronguard.errors import UsageError
@@ -23,7 +23,7 @@ from cronguard.errors import UsageError
 
 def invoke(words: List[str], progress: edge.Progress) -> int:
     """Parse and carry out; returns the exit code. Raises CronguardError, also for what typer finds wrong."""
-    group: Any = typer.main.get_command(_app())
+    group = commands()
     try:
         code = group.main(args=words or ["--help"], prog_name="cronguard", standalone_mode=False, obj=progress)
     except typer.Abort:  # click's word for a KeyboardInterrupt
@@ -31,6 +31,11 @@ def invoke(words: List[str], progress: edge.Progress) -> int:
     except _click_errors().ClickException as error:
         raise _explained(error, words) from None
     return code if isinstance(code, int) else 0
+
+
+def commands() -> Any:
+    """The whole command line, as click's group."""
+    return typer.main.get_command(_app())
 
 
 class LazyCommands(TyperGroup):
@@ -46,7 +51,8 @@ class LazyCommands(TyperGroup):
         entry = COMMANDS[cmd_name]
         function = getattr(import_module(f"cronguard.cli.{entry.module}"), entry.function)
         app = _typer()
-        app.command(cmd_name, cls=getattr(function, "parser", None))(for_typer(function))
+        parser = getattr(function, "parser", None)
+        app.command(cmd_name, cls=parser, epilog=epilog_of(function))(for_typer(function))
         return typer.main.get_command(app)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -92,10 +98,20 @@ def _explained(error: Any, words: List[str]) -> UsageError:
     message, hint = message[:1].lower() + message[1:], ""
     if isinstance(error, _click_errors().NoSuchOption):
         message = f"no such option: {error.option_name}"
-        hint = did_you_mean(error.option_name, _options_of(error)).lstrip("; ")
+        hint = _place_of(error, words) or did_you_mean(error.option_name, _options_of(error)).lstrip("; ")
     if command in edge.GUARDING and "--" not in words and not hint:
         hint = f"the command goes behind --, as in cronguard {command} JOB -- CMD"
     return UsageError(message, hint)
+
+
+def _place_of(error: Any, words: List[str]) -> str:
+    """Where an option belongs that stands before its command's name."""
+    name = command_in(words)
+    if name is None or error.ctx is None or error.ctx.parent is not None:
+        return ""
+    known = {flag for parameter in commands().get_command(error.ctx, name).params for flag in parameter.opts}
+    belongs = error.option_name in known
+    return f"it goes behind the command's name: cronguard {name} {error.option_name}" if belongs else ""
 
 
 def _options_of(error: Any) -> Tuple[str, ...]:

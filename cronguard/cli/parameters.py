@@ -19,6 +19,8 @@ from cronguard.system.host import own_environment
 
 Command = Callable[..., Optional[int]]
 
+_EXAMPLE = "Example: "
+
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
@@ -66,6 +68,25 @@ SHARED: Tuple[inspect.Parameter, ...] = (
 )
 
 
+def help_of(function: Command) -> str:
+    """What the command's docstring says, without the examples."""
+    lines = inspect.cleandoc(function.__doc__ or "").splitlines()
+    return "\n".join(line for line in lines if not line.startswith(_EXAMPLE)).strip()
+
+
+def examples_of(function: Command) -> Tuple[str, ...]:
+    """The command lines in its docstring that stand behind `Example: `, each on a line of its own."""
+    lines = inspect.cleandoc(function.__doc__ or "").splitlines()
+    return tuple(line[len(_EXAMPLE) :] for line in lines if line.startswith(_EXAMPLE))
+
+
+def epilog_of(function: Command) -> Optional[str]:
+    """The examples as the end of a help text; `\\b` keeps click from wrapping them."""
+    if not examples_of(function):
+        return None
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples_of(function))])
+
+
 def command(*parameters: inspect.Parameter) -> Callable[[Command], Command]:
     """Note a command's own parameters."""
 
@@ -86,7 +107,7 @@ def for_typer(function: Command) -> Command:
         except BrokenPipeError as error:  # typer would take it for a closed stdout and leave with 1
             raise CronguardError(f"a connection between processes broke: {error}") from error
 
-    return with_signature(call, function.parameters, function.__doc__)  # type: ignore[attr-defined]
+    return with_signature(call, function.parameters, help_of(function))  # type: ignore[attr-defined]
 
 
 def with_signature(function: Command, own: Tuple[inspect.Parameter, ...], doc: Optional[str]) -> Command:
