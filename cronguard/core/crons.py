@@ -15,7 +15,8 @@ class Cron(NamedTuple):
     """One cron. `name` is what people call it.
 
     `in_gap`: what becomes of a fixed time that the clock jumps over: `after` (run at once behind the jump) or `never`.
-    `in_fold`: what becomes of one that the clock shows `once` or `twice`. Wildcard jobs follow the clock everywhere.
+    `in_fold`: what becomes of one that the clock shows `once` or `twice`. Wildcard jobs follow the clock everywhere,
+    and so do all jobs of a crontab with a zone of its own.
     `zone_variable`: the setting that gives schedules their zone, empty for none. `splits_percent`: `%` ends a command.
     `takes_dash`: a `-` before the schedule is a flag. `bad_line`: what comes of a line that it cannot read.
     `needs_newline`: a last line without one is lost like a bad line. `longest_command`: bytes that a command may have,

@@ -131,8 +131,11 @@ def _hour_field(schedule: str) -> str:
 
 
 def _why(case: Case) -> str:
-    is_wildcard = case.judge.cron.in_gap == "after"
-    return ", which takes a * in the minute for a wildcard job" if is_wildcard else ""
+    if case.judge.cron.in_gap != "after":
+        return ""
+    if _own_zone(case) is not None:
+        return ", which looks after the clock changes of its own zone, not of CRON_TZ"
+    return ", which takes a * in the minute for a wildcard job"
 
 
 def _hits(case: Case, pattern: Pattern, zone: tzinfo) -> List[_Hit]:
@@ -153,7 +156,9 @@ def _what_becomes(case: Case, change: Change) -> Optional[str]:
     cron = case.judge.cron
     is_gap = change.after > change.before
     minute = NICKNAMES.get(case.job.schedule, case.job.schedule).split()[0]
-    is_special = cron.in_gap == "after" and not minute.startswith("*") and abs(change.after - change.before) < _SMALL
+    # cronie's find_jobs() (cron.c) looks after the changes of its own zone only, and says so in a comment.
+    is_looked_after = cron.in_gap == "after" and _own_zone(case) is None
+    is_special = is_looked_after and not minute.startswith("*") and abs(change.after - change.before) < _SMALL
     if is_gap:
         return "moved" if is_special else "skipped"
     if cron.kind == "systemd":

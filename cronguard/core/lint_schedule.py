@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import islice
 from typing import Iterator, Optional, Sequence
 
@@ -23,8 +24,13 @@ _SAMPLE = 400  # times that are looked at for the shortest interval
 
 def parsed(case: Case) -> Optional[Pattern]:
     """The times of a job's schedule; None for @reboot and for what the rule `schedules` reports."""
+    return _pattern(case.job.schedule)
+
+
+@lru_cache(maxsize=64)  # each rule asks anew, and to see that a date never comes takes its time
+def _pattern(text: str) -> Optional[Pattern]:
     try:
-        return parse_cron(case.job.schedule).pattern
+        return parse_cron(text).pattern
     except ScheduleError:
         return None
 
@@ -96,7 +102,8 @@ def overlaps(case: Case) -> Iterator[Remark]:
         return
     interval_s = _shortest_interval_s(pattern, case.judge.now_utc)
     if interval_s is not None and limit_s > interval_s:
-        alone = is_guarded(case) or program_words(case, "flock") is not None
+        # busybox crond passes over a line whose last run goes on: "process already running" (crond.c).
+        alone = is_guarded(case) or program_words(case, "flock") is not None or case.judge.cron.kind == "busybox"
         consequence = "the runs in between are refused" if alone else "two may run at once"
         yield case.remark(
             "likely-overlap", case.job.schedule_at + 1,
