@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, List, Tuple
+from typing import Any, List, Optional, Tuple
 
 import typer
 from typer.core import TyperGroup
 
 from cronguard import __version__
 from cronguard.cli import edge
-from cronguard.cli.parameters import epilog_of, for_typer, option, take_shared, with_signature
+from cronguard.cli.parameters import epilog_of, for_typer, hidden_flag, option, take_shared, with_signature
 from cronguard.cli.registry import COMMANDS, command_in
+from cronguard.cli.request import invocation_from
 from cronguard.core.names import did_you_mean
 from cronguard.errors import UsageError
+from cronguard.system.host import own_environment
 
 
 def invoke(words: List[str], progress: edge.Progress) -> int:
@@ -71,17 +73,33 @@ def _typer() -> typer.Typer:
 
 def _app() -> typer.Typer:
     app = _typer()
-    version = (option("version", "--version", "Print the version and leave."),)
-    callback = with_signature(_before_the_command, version, _before_the_command.__doc__)
+    own = (
+        option("version", "--version", "print the version and leave"),
+        option("show_completion", "--show-completion", "print what a shell loads to complete this", "bash|zsh|fish"),
+        hidden_flag("list_jobs", "--list-jobs"),
+    )
+    callback = with_signature(_before_the_command, own, _before_the_command.__doc__)
     app.callback(cls=LazyCommands, invoke_without_command=True)(callback)
     return app
 
 
-def _before_the_command(ctx: Any, version: bool, **given: Any) -> None:
+def _before_the_command(
+    ctx: Any, version: bool, show_completion: Optional[str], list_jobs: bool, **given: Any
+) -> None:
     """Puts a guard in front of cron jobs: once, in time, never twice, never silently not at all."""
     take_shared(ctx, given)
     if version:
         edge.print_lines([f"cronguard {__version__}"])
+        raise typer.Exit(0)
+    if show_completion is not None:
+        from cronguard.cli.completion import completion
+
+        edge.print_lines(completion(show_completion))
+        raise typer.Exit(0)
+    if list_jobs:
+        from cronguard.commands.jobs import job_names
+
+        edge.print_lines(job_names(invocation_from(ctx.obj.shared, own_environment())))
         raise typer.Exit(0)
     if ctx.invoked_subcommand is None:
         raise UsageError("no command given", "cronguard --help lists them")

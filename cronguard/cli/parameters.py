@@ -33,6 +33,11 @@ def option(name: str, flags: str, help_: str, metavar: str = "") -> inspect.Para
     return _parameter(name, bool, typer.Option(False, *flags.split(), help=help_, show_default=False))
 
 
+def hidden_flag(name: str, flag: str) -> inspect.Parameter:
+    """A flag for programs of ours: neither in the help nor in the manual."""
+    return _parameter(name, bool, typer.Option(False, flag, hidden=True))
+
+
 def repeatable(name: str, flags: str, help_: str, metavar: str) -> inspect.Parameter:
     """An option that may be given several times: all its values."""
     found = typer.Option(None, *flags.split(), metavar=metavar, help=help_, show_default=False)
