@@ -115,6 +115,12 @@ class Link:
         return self._connection.info.server_version
 
     @property
+    def told_pid(self) -> int:
+        """The backend's number as it was told at connect: behind a pooler none that the server knows."""
+        assert self._connection is not None
+        return self._connection.info.backend_pid
+
+    @property
     def is_lost(self) -> bool:
         return self._connection is None or self._connection.closed
 
