@@ -31,6 +31,7 @@ COMMANDS: Dict[str, Entry] = {
     "lint": Entry("lint", "lint", "Find what is wrong with crontabs, with a fix for each."),
     "init": Entry("init", "init", "Make or upgrade the store's tables; give others the rights to use them."),
     "drill": Entry("drill", "drill", "Prove the guards on the real store and heartbeat."),
+    "wrap": Entry("wrap", "wrap", "Put a guard before each line of a crontab, and nothing else."),
     "doctor": Entry("doctor", "doctor", "Go through the checklist before going live, and say what to do."),
     "config": Entry("settings", "config", "Show effective settings and where each came from."),
 }
