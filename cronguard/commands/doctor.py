@@ -37,7 +37,7 @@ from cronguard.system.errands import Errand
 from cronguard.system.secrets import resolve
 from cronguard.workspace import Workspace, workspace_of
 
-STORE_S = 10.0
+STORE_S = 6.0
 LOOK_S = 5.0
 TIMER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # systemd.exec(5)
 

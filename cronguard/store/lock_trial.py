@@ -16,10 +16,13 @@ from cronguard.store.flock import HostLock
 
 
 def main(database: str, folder: str, lock: str, wait: str) -> str:
+    file = HostLock(folder, lock)
     try:
-        database_is_free, file_is_free = _is_free(database, float(wait)), HostLock(folder, lock).try_acquire()
+        database_is_free, file_is_free = _is_free(database, float(wait)), file.try_acquire()
     except (sqlite3.Error, StoreError) as problem:
         return str(problem)
+    finally:
+        file.release()
     if database_is_free == file_is_free:
         return "free" if file_is_free else "held"
     return "free" if database_is_free else "the database was held, its lock file was not: locks do not work there"

@@ -66,7 +66,8 @@ def _of_line(file: CronFile, line: Line) -> List[Tuple[Guarded, Entry]]:
     problem = file.ignored
     if line.kind == "comment":
         uncommented = line.raw.lstrip(b" \t#")
-        line = parse_crontab(uncommented, file.flavour).lines[0] if uncommented else line
+        for found in parse_crontab(uncommented, file.flavour).lines:
+            line = found._replace(number=line.number)
         problem = "commented out"
     if line.job is None:
         return []
