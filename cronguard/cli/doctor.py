@@ -27,6 +27,8 @@ def doctor(invocation: Invocation, ctx: Any, names: Optional[List[str]], as_json
 
     Starts and pings nothing and undoes what it tries. Run it on each host, as the user that runs the jobs. Leaves with
     0 when nothing failed (warnings are no failures), else with 1.
+
+    Example: cronguard doctor
     """
     talk = Talk(invocation.log_format, invocation.verbose, invocation.environ)
     result = doctor_of.doctor(names or [], invocation, talk)

@@ -76,13 +76,13 @@ SHARED: Tuple[inspect.Parameter, ...] = (
 def help_of(function: Command) -> str:
     """What the command's docstring says, without the examples."""
     lines = inspect.cleandoc(function.__doc__ or "").splitlines()
-    return "\n".join(line for line in lines if not line.startswith(_EXAMPLE)).strip()
+    return "\n".join(line.partition(_EXAMPLE)[0].rstrip() for line in lines).strip()
 
 
 def examples_of(function: Command) -> Tuple[str, ...]:
-    """The command lines in its docstring that stand behind `Example: `, each on a line of its own."""
-    lines = inspect.cleandoc(function.__doc__ or "").splitlines()
-    return tuple(line[len(_EXAMPLE) :] for line in lines if line.startswith(_EXAMPLE))
+    """The command lines in its docstring: what stands behind `Example: `, to the end of the line."""
+    lines = (function.__doc__ or "").splitlines()
+    return tuple(line.partition(_EXAMPLE)[2].strip() for line in lines if _EXAMPLE in line)
 
 
 def epilog_of(function: Command) -> Optional[str]:

@@ -83,8 +83,8 @@ def _install(url: str, *roles: str) -> Installed:
         return store.install(roles, WITHIN_S)
 
 
-def _make_version_1(sql: Sql, schema_name: str) -> None:
-    statements = [each.format(**schema.POSTGRES_TYPES) for each in schema._STEPS[0]]
+def _make_version(version: int, sql: Sql, schema_name: str) -> None:
+    statements = [each.format(**schema.POSTGRES_TYPES) for step in schema._STEPS[:version] for each in step]
     sql(";\n".join([f"CREATE SCHEMA {schema_name}", f"SET search_path = {schema_name}", *statements]))
 
 
@@ -210,7 +210,7 @@ def test_runner_with_nothing_granted_is_told_the_owners_command(role_url: str, p
 def test_runner_on_an_old_schema_is_told_the_owners_command(
     role_url: str, role: str, sql: Sql, schema_name: str
 ) -> None:
-    _make_version_1(sql, schema_name)
+    _make_version(1, sql, schema_name)
     sql(f"GRANT USAGE ON SCHEMA {schema_name} TO {_quoted(role)}")
     sql(f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema_name} TO {_quoted(role)}")
     told = _told(role_url)
@@ -223,17 +223,18 @@ def test_runner_on_an_old_schema_is_told_the_owners_command(
 def test_upgrade_names_the_roles_that_lack_the_new_tables(
     role: str, postgres_url: str, sql: Sql, schema_name: str
 ) -> None:
-    _make_version_1(sql, schema_name)
+    _make_version(1, sql, schema_name)
     sql(f"GRANT INSERT ON {schema_name}.runs TO {_quoted(role)}")
     assert _install(postgres_url) == Installed(1, schema.VERSION, (role,))
     assert _install(postgres_url, role) == Installed(schema.VERSION, schema.VERSION)
 
 
-def test_upgraded_schema_is_the_same_as_a_new_one(admin_dsn: str, sql: Sql) -> None:
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+def test_upgraded_schema_is_the_same_as_a_new_one(admin_dsn: str, sql: Sql, version: int) -> None:
     names = [f"t_{uuid.uuid4().hex[:12]}" for _ in range(3)]
     _install(f"{admin_dsn}?schema={names[0]}")
     for name in names[1:]:
-        _make_version_1(sql, name)
+        _make_version(version, sql, name)
     _install(f"{admin_dsn}?schema={names[1]}")
     with closing(open_store(f"{admin_dsn}?schema={names[2]}")) as store:
         sql("\n".join(store.script((), WITHIN_S)))
@@ -272,7 +273,7 @@ def test_script_for_a_version_that_is_no_more_changes_nothing(
     """Else it would take the tables that a later version made for those of the version it was written for."""
     import psycopg
 
-    _make_version_1(sql, schema_name)
+    _make_version(1, sql, schema_name)
     with closing(open_store(postgres_url)) as store:
         lines = store.script((), WITHIN_S)
     _install(postgres_url)
@@ -321,17 +322,19 @@ def test_twenty_grants_at_once_all_succeed(role: str, postgres_url: str) -> None
     assert {each.short for each in done} == {()}
 
 
-def _sqlite_version_1(path: Path) -> None:
+def _make_sqlite_version(version: int, path: Path) -> None:
     path.parent.mkdir(parents=True)
     with closing(sqlite3.connect(path)) as connection:
-        for statement in schema._STEPS[0]:
-            connection.execute(statement.format(**schema.SQLITE_TYPES))
+        for step in schema._STEPS[:version]:
+            for statement in step:
+                connection.execute(statement.format(**schema.SQLITE_TYPES))
         connection.commit()
 
 
-def test_sqlite_file_of_before_is_upgraded(sqlite_url: str) -> None:
-    _sqlite_version_1(Path(sqlite_url.partition(":")[2]))
-    assert _install(sqlite_url) == Installed(1, schema.VERSION)
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+def test_sqlite_file_of_before_is_upgraded(sqlite_url: str, version: int) -> None:
+    _make_sqlite_version(version, Path(sqlite_url.partition(":")[2]))
+    assert _install(sqlite_url) == Installed(version, schema.VERSION)
     assert _install(sqlite_url) == Installed(schema.VERSION, schema.VERSION)
 
 
@@ -341,11 +344,11 @@ def test_sqlite_has_no_roles(sqlite_url: str) -> None:
     assert not Path(sqlite_url.partition(":")[2]).exists()
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("version", range(schema.VERSION))
 def test_sqlite_script_makes_what_init_makes(sqlite_url: str, tmp_path: Path, version: int) -> None:
     path = Path(sqlite_url.partition(":")[2])
     if version:
-        _sqlite_version_1(path)
+        _make_sqlite_version(version, path)
     with closing(open_store(sqlite_url)) as store:
         lines = store.script((), WITHIN_S)
     assert path.exists() == bool(version)
