@@ -40,10 +40,11 @@ class Installed(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How far a PostgreSQL schema is: `exists` without tables has version 0."""
+    """How far a PostgreSQL schema is: `exists` without tables has version 0. `owner`: of its tables, if we are not."""
 
     exists: bool
     version: int
+    owner: str = ""
 
 
 def quoted(name: str) -> str:

@@ -192,6 +192,9 @@ class PostgresStore(SqlStore):
         session.run([Statement("SELECT pg_advisory_xact_lock(?)", (self._ddl_key,))])
         standing = self._standing(session)
         missing = installing.creation(self._schema, standing)
+        if missing and standing.owner:
+            why = f"store: {self.name}: only role {standing.owner} may change its tables"
+            raise NoRights(why, self._for_the_owner())
         if missing:
             session.run([Statement(sql) for sql in missing])
         return standing.version
@@ -200,13 +203,18 @@ class PostgresStore(SqlStore):
         """StoreError for a schema that is newer than this program."""
         schemas, tables = session.run([
             Statement("SELECT 1 FROM pg_namespace WHERE nspname = ?", (self._schema,)),
-            Statement("SELECT to_regclass(?)", (f'"{self._schema}".meta',)),
+            Statement(
+                "SELECT pg_get_userbyid(relowner), pg_has_role(relowner, 'USAGE') FROM pg_class"
+                " WHERE oid = to_regclass(?)",
+                (f'"{self._schema}".meta',),
+            ),
         ])
-        version = 0
-        if tables.rows[0][0] is not None:
-            version = schema.version_of(session.run([Statement(schema.VERSION_SQL)])[0])
+        if not tables.rows:
+            return Standing(bool(schemas.rows), 0)
+        ((owner, is_ours),) = tables.rows
+        version = schema.version_of(session.run([Statement(schema.VERSION_SQL)])[0])
         schema.is_current(version, self.name)
-        return Standing(bool(schemas.rows), version)
+        return Standing(True, version, "" if is_ours else str(owner))
 
     def _refuse_unknown(self, session: Session, roles: Sequence[str]) -> None:
         (result,) = session.run([Statement("SELECT rolname FROM pg_roles WHERE left(rolname, 3) <> 'pg_'")])
