@@ -48,6 +48,10 @@ class StoreDown(StoreError):
     """The store could not be reached or did not answer in time; `--on-store-error` applies."""
 
 
+class NoRights(StoreError):
+    """The store answered that whoever asks may not do that."""
+
+
 class NotFound(CronguardError):
     """A job or run asked for by name does not exist. Looking commands exit 1."""
 

@@ -52,6 +52,13 @@ class Workspace(NamedTuple):
 def open_workspace(invocation: Invocation, job: Optional[str]) -> Workspace:
     """Find all, make nothing. `job`: whose table may name another store. ConfigError for what cannot be read."""
     document, file_name = load_config(invocation.config, invocation.environ)
+    return workspace_of(document, file_name, invocation, job)
+
+
+def workspace_of(
+    document: Mapping[str, object], file_name: str, invocation: Invocation, job: Optional[str]
+) -> Workspace:
+    """The same for a config file that was read already."""
     state_dir = host.state_path(invocation.environ)
     found = resolve_store(invocation.store, job, document, file_name, invocation.environ)
     if found is None:

@@ -15,17 +15,28 @@ from typer.core import TyperGroup
 
 from cronguard import __version__
 from cronguard.cli import edge
-from cronguard.cli.parameters import Command, Family, for_typer, option, take_shared, with_signature
+from cronguard.cli.parameters import (
+    Command,
+    Family,
+    epilog_of,
+    for_typer,
+    hidden_flag,
+    option,
+    take_shared,
+    with_signature,
+)
 from cronguard.cli.registry import COMMANDS, command_in
+from cronguard.cli.request import invocation_from
 from cronguard.core.names import did_you_mean
 from cronguard.errors import UsageError
+from cronguard.system.host import own_environment
 
 _IN_FRONT = {"run": "run JOB", "once": "once KEY", "backfill": "backfill JOB", "items": "items work JOB"}
 
 
 def invoke(words: List[str], progress: edge.Progress) -> int:
     """Parse and carry out; returns the exit code. Raises CronguardError, also for what typer finds wrong."""
-    group: Any = typer.main.get_command(_app())
+    group = commands()
     try:
         code = group.main(args=words or ["--help"], prog_name="cronguard", standalone_mode=False, obj=progress)
     except typer.Abort:  # click's word for a KeyboardInterrupt
@@ -33,6 +44,11 @@ def invoke(words: List[str], progress: edge.Progress) -> int:
     except _click_errors().ClickException as error:
         raise _explained(error, words) from None
     return code if isinstance(code, int) else 0
+
+
+def commands() -> Any:
+    """The whole command line, as click's group."""
+    return typer.main.get_command(_app())
 
 
 class LazyCommands(TyperGroup):
@@ -81,22 +97,39 @@ def _family(family: Family) -> Any:
 
 
 def _add(app: typer.Typer, name: str, function: Command) -> None:
-    app.command(name, cls=getattr(function, "parser", None))(for_typer(function))
+    parser = getattr(function, "parser", None)
+    app.command(name, cls=parser, epilog=epilog_of(function))(for_typer(function))
 
 
 def _app() -> typer.Typer:
     app = _typer()
-    version = (option("version", "--version", "Print the version and leave."),)
-    callback = with_signature(_before_the_command, version, _before_the_command.__doc__)
+    own = (
+        option("version", "--version", "print the version and leave"),
+        option("show_completion", "--show-completion", "print what a shell loads to complete this", "bash|zsh|fish"),
+        hidden_flag("list_jobs", "--list-jobs"),
+    )
+    callback = with_signature(_before_the_command, own, _before_the_command.__doc__)
     app.callback(cls=LazyCommands, invoke_without_command=True)(callback)
     return app
 
 
-def _before_the_command(ctx: Any, version: bool, **given: Any) -> None:
+def _before_the_command(
+    ctx: Any, version: bool, show_completion: Optional[str], list_jobs: bool, **given: Any
+) -> None:
     """Puts a guard in front of cron jobs: once, in time, never twice, never silently not at all."""
     take_shared(ctx, given)
     if version:
         edge.print_lines([f"cronguard {__version__}"])
+        raise typer.Exit(0)
+    if show_completion is not None:
+        from cronguard.cli.completion import completion
+
+        edge.print_lines(completion(show_completion))
+        raise typer.Exit(0)
+    if list_jobs:
+        from cronguard.commands.jobs import job_names
+
+        edge.print_lines(job_names(invocation_from(ctx.obj.shared, own_environment())))
         raise typer.Exit(0)
     if ctx.invoked_subcommand is None:
         raise UsageError("no command given", "cronguard --help lists them")
@@ -113,7 +146,7 @@ def _explained(error: Any, words: List[str]) -> UsageError:
     message, hint = message[:1].lower() + message[1:], ""
     if isinstance(error, _click_errors().NoSuchOption):
         message = f"no such option: {error.option_name}"
-        hint = did_you_mean(error.option_name, _options_of(error)).lstrip("; ")
+        hint = _place_of(error, words) or did_you_mean(error.option_name, _options_of(error)).lstrip("; ")
     if line is not None and "--" not in words and not hint:
         hint = f"the command goes behind --, as in cronguard {line} -- CMD"
     return UsageError(message, hint)
@@ -123,6 +156,16 @@ def _line_in_front(words: List[str]) -> Optional[str]:
     """How these words would go on in front of a command; None where there is none."""
     name = command_in(words)
     return None if name == "items" and "work" not in words else _IN_FRONT.get(name or "")
+
+
+def _place_of(error: Any, words: List[str]) -> str:
+    """Where an option belongs that stands before its command's name."""
+    name = command_in(words)
+    if name is None or error.ctx is None or error.ctx.parent is not None:
+        return ""
+    known = {flag for parameter in commands().get_command(error.ctx, name).params for flag in parameter.opts}
+    belongs = error.option_name in known
+    return f"it goes behind the command's name: cronguard {name} {error.option_name}" if belongs else ""
 
 
 def _options_of(error: Any) -> Tuple[str, ...]:

@@ -44,6 +44,10 @@ def check(
     """Find what did not run, is stuck, keeps failing, became slow or only ever skips.
 
     Leaves with 0 ok, 1 warning, 2 critical, 3 unknown. The thresholds given here overrule those of every job.
+
+    Example: cronguard check --notify
+
+    Example: cronguard check nightly-export --max-age 26h --json
     """
     options: Dict[str, str] = {name: text for name, text in thresholds.items() if text is not None}
     if ping is not None:

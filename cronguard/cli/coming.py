@@ -41,6 +41,10 @@ def coming(
     """Show the coming slots of a schedule, in local time and in UTC.
 
     A note says when a slot's local time does not exist that day (gap) or comes twice (fold).
+
+    Example: cronguard next --cron "30 2 * * *" --timezone Europe/Rome --from 2027-03-27
+
+    Example: cronguard next nightly-export --count 3
     """
     given = {name: text for name, text in schedule.items() if text is not None}
     found = _found(jobs or [], given, invocation, start, count)

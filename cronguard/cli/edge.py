@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Dict, List, Optional, Sequence
+from typing import Callable, Dict, List, Optional, Sequence
 
 from cronguard.errors import ConfigError, CronguardError, NotFound, StoreError
 
@@ -76,9 +76,12 @@ def print_lines(lines: Sequence[str]) -> None:
     """Data to stdout, all of it or an error: PipeClosed, or a CronguardError when the disk is full."""
     if sys.stdout is None:  # it was closed before we began: nobody wants it
         return
+    _to_stdout(lambda: [print(line) for line in lines])
+
+
+def _to_stdout(write: Callable[[], object]) -> None:
     try:
-        for line in lines:
-            print(line)
+        write()
         sys.stdout.flush()
     except BrokenPipeError:
         _drop_stdout()
@@ -86,6 +89,14 @@ def print_lines(lines: Sequence[str]) -> None:
     except OSError as error:
         _drop_stdout()
         raise CronguardError(f"cannot write: stdout: {(error.strerror or 'failed').lower()}") from None
+
+
+def print_bytes(data: bytes) -> None:
+    """Bytes to stdout as they are, whatever its encoding; errors as with `print_lines`."""
+    if sys.stdout is None:
+        return
+    sys.stdout.flush()
+    _to_stdout(lambda: sys.stdout.buffer.write(data))
 
 
 def open_standard_descriptors() -> None:

@@ -49,7 +49,10 @@ def history(
     since: Optional[str],
     as_json: bool,
 ) -> int:
-    """List a job's runs, newest first."""
+    """List a job's runs, newest first.
+
+    Example: cronguard history nightly-export --status failed --since 7d
+    """
     result = history_of.history(history_of.HistoryRequest(job, limit, status, since), invocation)
     if as_json:
         print_json(history_of.as_json(result))
@@ -60,7 +63,10 @@ def history(
 
 @command(argument("run", "RUN", "a run's id, or the beginning of it"), _JSON)
 def show(invocation: Invocation, ctx: Any, run: str, as_json: bool) -> int:
-    """Show everything about one run, with the end of its output."""
+    """Show everything about one run, with the end of its output.
+
+    Example: cronguard show 0197f3a2
+    """
     result = show_of.show(run, invocation)
     if as_json:
         print_json(show_of.as_json(result))

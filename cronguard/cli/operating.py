@@ -25,7 +25,10 @@ _JOB = argument("job", "JOB", "the job's name")
     option("reason", "--reason", "why, for those who find it paused", "TEXT"),
 )
 def pause(invocation: Invocation, ctx: Any, job: str, how_long: Optional[str], reason: Optional[str]) -> int:
-    """Let nobody start a job, on any host, until it is resumed. A run that is under way goes on."""
+    """Let nobody start a job, on any host, until it is resumed. A run that is under way goes on.
+
+    Example: cronguard pause nightly-export --for 2h --reason "database migration"
+    """
     result = pause_of.pause(pause_of.PauseRequest(job, how_long, reason), invocation)
     until = "until `cronguard resume` ends it"
     if result.until_utc is not None:
@@ -40,7 +43,10 @@ def pause(invocation: Invocation, ctx: Any, job: str, how_long: Optional[str], r
 
 @command(_JOB)
 def resume(invocation: Invocation, ctx: Any, job: str) -> int:
-    """Let a paused job be started again. Slots that were due meanwhile are not missed."""
+    """Let a paused job be started again. Slots that were due meanwhile are not missed.
+
+    Example: cronguard resume nightly-export
+    """
     result = pause_of.resume(job, invocation)
     print_lines([f"{job} is resumed" if result.was_paused else f"{job} was not paused"])
     return 0
@@ -48,7 +54,10 @@ def resume(invocation: Invocation, ctx: Any, job: str) -> int:
 
 @command(_JOB, option("wait", "--wait", "wait at most so long until the run has ended", "DUR"))
 def cancel(invocation: Invocation, ctx: Any, job: str, wait: Optional[str]) -> int:
-    """End the running run of a job: TERM, and KILL after its grace. It is recorded as aborted and not tried again."""
+    """End the running run of a job: TERM, and KILL after its grace. It is recorded as aborted and not tried again.
+
+    Example: cronguard cancel nightly-export --wait 1m
+    """
     result = cancel_of.cancel(job, wait, invocation)
     print_lines([f"{job}: {_what_happened(result)}"])
     return 0 if result.under_way else NOT_DONE
@@ -84,6 +93,8 @@ def prune(
 
     Never the last success, a run under way, or a success that keeps a slot from being done again. A little of it
     happens after runs by itself.
+
+    Example: cronguard prune --older-than 30d --keep 1000
     """
     result = prune_of.prune(prune_of.PruneRequest(jobs or [], older_than, keep), invocation)
     total = sum(each.rows for each in result)

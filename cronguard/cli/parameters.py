@@ -19,6 +19,8 @@ from cronguard.system.host import own_environment
 
 Command = Callable[..., Optional[int]]
 
+_EXAMPLE = "Example: "
+
 
 class Family(NamedTuple):
     """A command that is several: `cronguard items add`. `verbs`: what may stand behind its name."""
@@ -36,6 +38,17 @@ def option(name: str, flags: str, help_: str, metavar: str = "") -> inspect.Para
     if metavar:
         return _parameter(name, Optional[str], typer.Option(None, *flags.split(), metavar=metavar, help=help_))
     return _parameter(name, bool, typer.Option(False, *flags.split(), help=help_, show_default=False))
+
+
+def hidden_flag(name: str, flag: str) -> inspect.Parameter:
+    """A flag for programs of ours: neither in the help nor in the manual."""
+    return _parameter(name, bool, typer.Option(False, flag, hidden=True))
+
+
+def repeatable(name: str, flags: str, help_: str, metavar: str) -> inspect.Parameter:
+    """An option that may be given several times: all its values."""
+    found = typer.Option(None, *flags.split(), metavar=metavar, help=help_, show_default=False)
+    return _parameter(name, Optional[List[str]], found)
 
 
 def option_for(setting: Setting) -> inspect.Parameter:
@@ -67,6 +80,25 @@ SHARED: Tuple[inspect.Parameter, ...] = (
 )
 
 
+def help_of(function: Command) -> str:
+    """What the command's docstring says, without the examples."""
+    lines = inspect.cleandoc(function.__doc__ or "").splitlines()
+    return "\n".join(line.partition(_EXAMPLE)[0].rstrip() for line in lines).strip()
+
+
+def examples_of(function: Command) -> Tuple[str, ...]:
+    """The command lines in its docstring: what stands behind `Example: `, to the end of the line."""
+    lines = (function.__doc__ or "").splitlines()
+    return tuple(line.partition(_EXAMPLE)[2].strip() for line in lines if _EXAMPLE in line)
+
+
+def epilog_of(function: Command) -> Optional[str]:
+    """The examples as the end of a help text; `\\b` keeps click from wrapping them."""
+    if not examples_of(function):
+        return None
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples_of(function))])
+
+
 def command(*parameters: inspect.Parameter) -> Callable[[Command], Command]:
     """Note a command's own parameters."""
 
@@ -87,7 +119,7 @@ def for_typer(function: Command) -> Command:
         except BrokenPipeError as error:  # typer would take it for a closed stdout and leave with 1
             raise CronguardError(f"a connection between processes broke: {error}") from error
 
-    return with_signature(call, function.parameters, function.__doc__)  # type: ignore[attr-defined]
+    return with_signature(call, function.parameters, help_of(function))  # type: ignore[attr-defined]
 
 
 def with_signature(function: Command, own: Tuple[inspect.Parameter, ...], doc: Optional[str]) -> Command:

@@ -25,6 +25,8 @@ def report(invocation: Invocation, ctx: Any, html: Optional[str], since: Optiona
     """Write a page to look at: what became of each job's slots, how long they took, what is wrong.
 
     One file that needs nothing else and asks for nothing. It is replaced as a whole, so that cron can publish it.
+
+    Example: cronguard report --html /var/www/html/jobs.html --since 30d
     """
     if not html:
         raise UsageError("--html: missing: say where the page goes, or - for stdout")
@@ -34,7 +36,10 @@ def report(invocation: Invocation, ctx: Any, html: Optional[str], since: Optiona
 
 @command(option("textfile", "--textfile", "where to; stdout without it", "FILE"))
 def metrics(invocation: Invocation, ctx: Any, textfile: Optional[str]) -> int:
-    """Write numbers of each job for Prometheus, as node_exporter's textfile collector reads them (*.prom)."""
+    """Write numbers of each job for Prometheus, as node_exporter's textfile collector reads them (*.prom).
+
+    Example: cronguard metrics --textfile /var/lib/node_exporter/cronguard.prom
+    """
     _write(_STDOUT if textfile is None else textfile, exposition(metrics_of.metrics(invocation)))
     return 0
 

@@ -31,6 +31,11 @@ COMMANDS: Dict[str, Entry] = {
     "once": Entry("once", "once", "Do one thing once, however often it is tried: a mail, a payment, a call."),
     "checkpoint": Entry("checkpoint", "checkpoint", "Keep where a job got to, so that no older run puts it back."),
     "items": Entry("items", "items", "Work through a queue: each item once, failures again, groups apart."),
+    "lint": Entry("lint", "lint", "Find what is wrong with crontabs, with a fix for each."),
+    "init": Entry("init", "init", "Make or upgrade the store's tables; give others the rights to use them."),
+    "drill": Entry("drill", "drill", "Prove the guards on the real store and heartbeat."),
+    "wrap": Entry("wrap", "wrap", "Put a guard before each line of a crontab, and nothing else."),
+    "doctor": Entry("doctor", "doctor", "Go through the checklist before going live, and say what to do."),
     "config": Entry("settings", "config", "Show effective settings and where each came from."),
 }
 

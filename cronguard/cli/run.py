@@ -22,6 +22,10 @@ def run(invocation: Invocation, ctx: Any, job: str, force: bool, dry_run: bool, 
 
     Every option can also stand in the job's table of the config file. Exit codes: the command's own; 75 not started
     and not done; 124 stopped at its timeout; 125 cronguard could not do its part; 126, 127 not executable, not found.
+
+    Example: cronguard run nightly-export --cron "30 2 * * *" --timeout 2h -- /srv/app/bin/export
+
+    Example: cronguard run nightly-export --dry-run -- true
     """
     request = request_from(job, words_behind(ctx), given, force, dry_run)
     ctx.obj.job = job

@@ -19,6 +19,8 @@ def config(invocation: Invocation, ctx: Any, job: Optional[str], as_json: bool) 
     """Show what is in force for a job and where each setting came from, secrets masked.
 
     Without JOB: check the whole config file, and show for each job what it sets.
+
+    Example: cronguard config nightly-export
     """
     result = config_of.config(job, invocation)
     if as_json:

@@ -48,6 +48,10 @@ def status(invocation: Invocation, ctx: Any, jobs: Optional[List[str]], as_json:
 
     The latest outcomes read from old to new: s success, f failed, t timeout, a aborted, l lost. Times are the jobs'
     zone where they share one, else UTC.
+
+    Example: cronguard status
+
+    Example: cronguard status nightly-export billing-sync --watch
     """
     if watch and not as_json and is_terminal(invocation.environ):
         return watched(lambda: status_of.status(jobs or [], invocation), table_of, invocation.environ)

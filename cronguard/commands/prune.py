@@ -14,11 +14,13 @@ from cronguard.core import keeping
 from cronguard.core.model import Invocation
 from cronguard.core.names import no_such_job
 from cronguard.core.values import duration, judged, whole_number
+from cronguard.errors import NoRights
 from cronguard.store.worker import StoreWorker
 from cronguard.system import clock
 from cronguard.workspace import open_workspace
 
 WITHIN_S = 10.0
+_LACKING = "a runner has no right to DELETE from runs and incidents, as prune does: run it as the schema's owner"
 
 
 class PruneRequest(NamedTuple):
@@ -50,6 +52,8 @@ def prune(request: PruneRequest, invocation: Invocation) -> Tuple[Pruned, ...]:
     try:
         jobs = _known(request.jobs, worker)
         return tuple(Pruned(job, _prune_whole(job, limits, worker)) for job in jobs)
+    except NoRights as problem:
+        raise NoRights(problem.message, _LACKING) from None
     finally:
         worker.close(1.0)
 

@@ -41,10 +41,11 @@ def shown(text: str) -> str:
 
 
 def nearest(text: str, known: Iterable[str]) -> List[str]:
-    """Up to three of `known` that `text` may be a slip of, best first."""
+    """Up to three of `known` that `text` may be a slip of, best first. Dashes in front are no likeness."""
     import difflib  # only when there is an error to explain
 
-    return difflib.get_close_matches(text, sorted(known), n=3, cutoff=0.6)
+    bare = {name.lstrip("-"): name for name in sorted(known)}
+    return [bare[found] for found in difflib.get_close_matches(text.lstrip("-"), bare, n=3, cutoff=0.6)]
 
 
 def did_you_mean(text: str, known: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ may be done again from its start when the connection broke under it: all of it i
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
 
 from cronguard.core.model import (
     ClaimAnswer,
@@ -26,10 +26,13 @@ from cronguard.core.model import (
     Skip,
 )
 from cronguard.errors import StoreDown
-from cronguard.store import claiming, finishing, incidents, orders, pruning, rows, schema, summaries
+from cronguard.store import claiming, finishing, forgetting, incidents, orders, pruning, rows, schema, summaries
 from cronguard.store.dialect import Collision, Session, Statement
 from cronguard.store.redoing import RedoingStore
 from cronguard.store.waiting import Deadline, Pauses, boot_time_s
+
+if TYPE_CHECKING:  # not on the path of a run
+    from cronguard.store.installing import Installed
 
 # SQLite before 3.32 takes 999 parameters in a statement.
 KEYS_AT_ONCE = 500
@@ -40,6 +43,14 @@ class SqlStore(RedoingStore):
     """A `Store` (see contract.py) over some SQL database."""
 
     _prepared: bool  # the tables are known to be of our version
+
+    # A backend answers these, and what `database` asks for.
+
+    def install(self, roles: Sequence[str], within_s: float) -> Installed:
+        raise NotImplementedError
+
+    def script(self, roles: Sequence[str], within_s: float) -> List[str]:
+        raise NotImplementedError
 
     # A backend may answer these.
 
@@ -203,6 +214,9 @@ class SqlStore(RedoingStore):
             if went < limits.most:
                 break
         return gone
+
+    def forget_job(self, job: str, within_s: float) -> bool:
+        return self._transact(lambda session: forgetting.forget_job(session, self.dialect, job), Deadline(within_s))
 
     def sync_incidents(
         self, jobs: Sequence[str], findings: Sequence[Finding], now_utc: datetime, remind_s: float, within_s: float

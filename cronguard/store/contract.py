@@ -8,7 +8,7 @@ counts as down), `StoreError` when it answers but cannot serve (no rights, newer
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Dict, List, Optional, Protocol, Sequence
+from typing import TYPE_CHECKING, Dict, List, Optional, Protocol, Sequence
 
 from cronguard.core.checkpoints import Checkpoint, CheckpointSet, SetAnswer
 from cronguard.core.ledger import Begun, Effect, EffectAnswer, EffectRequest, Mark
@@ -30,6 +30,9 @@ from cronguard.core.model import (
 )
 from cronguard.core.queue import Counts, Item, NewItem, Settlement, Start, Steps, Take, TakeAnswer
 
+if TYPE_CHECKING:  # not on the path of a run
+    from cronguard.store.installing import Installed
+
 
 class Store(Protocol):
     """One open connection to a store. Used by one thread."""
@@ -40,6 +43,14 @@ class Store(Protocol):
 
     def prepare(self, within_s: float) -> None:
         """Create or migrate the schema if need be; safe for many processes at once on an empty database."""
+
+    def install(self, roles: Sequence[str], within_s: float) -> Installed:
+        """The same, said: what was done. Gives these roles a runner's rights; UsageError where there are no such roles.
+
+        NoRights for whoever may not do that."""
+
+    def script(self, roles: Sequence[str], within_s: float) -> List[str]:
+        """Lines of SQL that would do the same, for an owner to feed to the database's own shell. Writes nothing."""
 
     def look(self, job: str, lock: str, run_key: str, judge: Judge, within_s: float) -> Sight:
         """See who holds the lock and whether the key is done, without touching any lock."""
@@ -109,6 +120,9 @@ class Store(Protocol):
         Rows go that began before then, or beyond the newest `keep` (skips: `keep_skips`), but never what is still
         needed: see store.pruning. Stops early, with what is done, when the time is over.
         """
+
+    def forget_job(self, job: str, within_s: float) -> bool:
+        """Delete everything about a job, as if it had never been there; False: it is running, and nothing was."""
 
     def sync_incidents(
         self, jobs: Sequence[str], findings: Sequence[Finding], now_utc: datetime, remind_s: float, within_s: float

@@ -1,4 +1,4 @@
-"""Locks of this host: flock(2) on a file that is never unlinked and whose existence means nothing.
+"""Locks of this host: flock(2) on a file that is as good as never unlinked and whose existence means nothing.
 
 The descriptor is close-on-exec and belongs to one process; nobody inherits it, since the keeper is forked before any
 store is opened and commands are started by the keeper. Never blocks. A lock says that nobody else on this host is at
@@ -59,6 +59,12 @@ class HostLock:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+    def remove(self) -> None:
+        """Unlink the file while the lock is ours: only for a name that will never be asked for again (FR-03)."""
+        if self._fd is not None:
+            os.unlink(self.path)
+            self.release()
 
     def holder_text(self) -> str:
         """What the latest owner wrote; empty if it wrote nothing that can be read."""

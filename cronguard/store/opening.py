@@ -25,9 +25,9 @@ def open_store(url: str, network_fs: bool = False) -> SqlStore:
     if url.startswith("sqlite:"):
         from cronguard.store.sqlite import SqliteStore
 
-        return SqliteStore(_sqlite_path(url), network_fs)
+        return SqliteStore(sqlite_path(url), network_fs)
     if url.startswith(_POSTGRES):
-        conninfo, schema_name = _without_schema(url)
+        conninfo, schema_name = without_schema(url)
         try:
             from cronguard.store.postgres import PostgresStore
         except ImportError as problem:
@@ -53,7 +53,8 @@ def masked(url: str) -> str:
     return f"{scheme}://{place.rpartition('@')[2]}" + (f"?{'&'.join(told)}" if told else "")
 
 
-def _sqlite_path(url: str) -> str:
+def sqlite_path(url: str) -> str:
+    """The path in `sqlite:PATH`; ConfigError for none."""
     path = url[len("sqlite:") :]
     if path.startswith("///"):  # the form with an empty authority
         path = path[2:]
@@ -64,8 +65,8 @@ def _sqlite_path(url: str) -> str:
     return path
 
 
-def _without_schema(url: str) -> Tuple[str, str]:
-    """Split off our own parameter, which libpq would refuse."""
+def without_schema(url: str) -> Tuple[str, str]:
+    """What libpq is given, and our own parameter, which it would refuse; ConfigError for what it would misread."""
     authority_and_path, _, query = url.partition("?")
     authority, _, path = authority_and_path.partition("://")[2].partition("/")
     # libpq ends the user's part at the first @ and would print what follows it as a host name: part of a password.

@@ -15,11 +15,13 @@ import psycopg
 from cronguard.core.advisory import advisory_key
 from cronguard.core.checkpoints import CheckpointSet
 from cronguard.core.model import ClaimRequest
+from cronguard.core.names import did_you_mean, shown
 from cronguard.core.queue import Reserved, Take
-from cronguard.errors import ConfigError, StoreDown, StoreError
-from cronguard.store import schema, taking
+from cronguard.errors import ConfigError, NoRights, StoreDown, StoreError, UsageError
+from cronguard.store import installing, schema, taking
 from cronguard.store.backend import SqlStore
-from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement, Values
+from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement
+from cronguard.store.installing import Installed, Standing
 from cronguard.store.postgres_connection import (
     COLLISION,
     NO_RIGHTS,
@@ -47,12 +49,10 @@ DIALECT = Dialect(
     instant_cell="(value->>{0})::timestamptz",
 )
 
-# A claimer that is stopped in the middle must not be in the way of an owner's renewal for longer than this.
-FIRST_RUN = "run any job once as a role that may create a schema: that makes the tables"
-GRANTS = "grant this role usage of the schema and select, insert, update, delete on its tables"
 # A server that nobody reaches for so long is down, however much time a caller would give a busy one.
 UNREACHABLE_S = 10.0
 LOCK_WAIT_MS = 2000
+# A claimer that is stopped in the middle must not be in the way of an owner's renewal for longer than this.
 IDLE_MS = 2000
 TRANSACTION_MS = 5000
 TRANSACTION_TIMEOUT_SINCE = 170000
@@ -86,9 +86,35 @@ class PostgresStore(SqlStore):
             return
         deadline = Deadline(within_s)
         (result,) = self._read([Statement(schema.VERSION_SQL)], deadline)
-        if not schema.is_current(schema.version_of(result), self.name):
-            self._repeat(self._migrate, deadline, LOCK_WAIT_MS * 10)
+        version = schema.version_of(result)
+        if not schema.is_current(version, self.name):
+            try:
+                self._repeat(self._migrate, deadline, LOCK_WAIT_MS * 10)
+            except NoRights as problem:
+                lacking = f"version {version}, not {schema.VERSION}" if version else "no tables"
+                raise NoRights(f"{problem.message}, and the schema has {lacking}", problem.hint) from None
         self._prepared = True
+
+    def install(self, roles: Sequence[str], within_s: float) -> Installed:
+        def work(session: Session) -> Installed:
+            before = self._migrate(session)
+            self._refuse_unknown(session, roles)
+            grants = [Statement(sql) for sql in installing.grants(self._schema, roles)]
+            (*_, lacking) = session.run([*grants, installing.roles_falling_short(self._schema, roles)])
+            short = tuple(str(values[0]) for values in lacking.rows)
+            if not set(short).isdisjoint(roles):
+                raise NoRights(f"store: {self.name}: no right to grant", self._for_the_owner(roles))
+            return Installed(before, schema.VERSION, short)
+
+        return self._repeat(work, Deadline(within_s), LOCK_WAIT_MS * 10)
+
+    def script(self, roles: Sequence[str], within_s: float) -> List[str]:
+        def work(session: Session) -> Standing:
+            self._refuse_unknown(session, roles)
+            return self._standing(session)
+
+        standing = self._repeat(work, Deadline(within_s))
+        return installing.postgres_script(self._schema, standing, roles, self._key(_DDL_LOCK))
 
     def close(self) -> None:
         self._link.close()
@@ -96,7 +122,10 @@ class PostgresStore(SqlStore):
     def _alone(self, name: str) -> Statement:
         """Waits for whoever else is in a transaction under that name. A statement of its own: what is read in the same
         one would be older than the end of the waiting."""
-        return Statement("SELECT pg_advisory_xact_lock(?)", (advisory_key(self._schema, name),))
+        return Statement("SELECT pg_advisory_xact_lock(?)", (self._key(name),))
+
+    def _key(self, name: str) -> int:
+        return advisory_key(self._schema, name)
 
     def _before_claim(self, request: ClaimRequest) -> List[Statement]:
         return [self._alone(request.lock)]
@@ -126,14 +155,14 @@ class PostgresStore(SqlStore):
         )
         (result,) = self._repeat(lambda session: session.run([hidden], last=True), deadline)
         if result.rows:
-            raise StoreError(f"store: {self.name}: no right to use schema {self._schema}", GRANTS)
+            raise NoRights(f"store: {self.name}: no right to use schema {self._schema}", self._for_the_owner())
 
     def _transact(self, work: Callable[[Session], T], deadline: Deadline) -> T:
         try:
             return self._repeat(work, deadline)
         except NoSchema:
             missing = f"store: {self.name}: no tables in schema {self._schema}"
-            raise StoreError(missing, FIRST_RUN) from None
+            raise StoreError(missing, self._for_the_owner()) from None
 
     def _repeat(self, work: Callable[[Session], T], deadline: Deadline, patience_ms: int = LOCK_WAIT_MS) -> T:
         """The transaction, again and again while what is in the way may pass (FR-63), until the time is up."""
@@ -176,10 +205,23 @@ class PostgresStore(SqlStore):
             *(Statement(f"SET LOCAL {name} = {value}") for name, value in settings.items()),
         ]
 
-    def _migrate(self, session: Session) -> None:
-        """Under a lock, since CREATE ... IF NOT EXISTS is not atomic (FR-62); somebody else may have been first."""
-        _, schemas, tables = session.run([
-            self._alone(_DDL_LOCK),
+    def _migrate(self, session: Session) -> int:
+        """Under a lock, since CREATE ... IF NOT EXISTS is not atomic (FR-62); somebody else may have been first.
+
+        Which version there was."""
+        session.run([self._alone(_DDL_LOCK)])
+        standing = self._standing(session)
+        missing = installing.creation(self._schema, standing)
+        if missing and standing.owner:
+            why = f"store: {self.name}: only role {standing.owner} may change its tables"
+            raise NoRights(why, self._for_the_owner())
+        if missing:
+            session.run([Statement(sql) for sql in missing])
+        return standing.version
+
+    def _standing(self, session: Session) -> Standing:
+        """StoreError for a schema that is newer than this program."""
+        schemas, tables = session.run([
             Statement("SELECT 1 FROM pg_namespace WHERE nspname = ?", (self._schema,)),
             Statement(
                 "SELECT pg_get_userbyid(relowner), pg_has_role(relowner, 'USAGE') FROM pg_class"
@@ -187,26 +229,28 @@ class PostgresStore(SqlStore):
                 (f'"{self._schema}".meta',),
             ),
         ])
-        version = 0
-        if tables.rows:
-            version = schema.version_of(session.run([Statement(schema.VERSION_SQL)])[0])
-        if schema.is_current(version, self.name):
-            return
-        self._refuse_if_others(tables.rows, version)
-        # CREATE SCHEMA IF NOT EXISTS would ask for the right to create even where nothing is to be created.
-        creation = [] if schemas.rows else [f'CREATE SCHEMA "{self._schema}"']
-        steps = schema.steps_from(version, schema.POSTGRES_TYPES)
-        session.run([Statement(sql) for sql in (*creation, *steps)])
+        if not tables.rows:
+            return Standing(bool(schemas.rows), 0)
+        ((owner, is_ours),) = tables.rows
+        version = schema.version_of(session.run([Statement(schema.VERSION_SQL)])[0])
+        schema.is_current(version, self.name)
+        return Standing(True, version, "" if is_ours else str(owner))
 
-    def _refuse_if_others(self, owners: Sequence[Values], version: int) -> None:
-        """Tables of an older version can only be changed by whom they belong to."""
-        for owner, is_ours in owners:
-            if not is_ours:
-                raise StoreError(
-                    f"store: {self.name}: its tables have version {version}, this cronguard needs {schema.VERSION},"
-                    f" and only role {owner} may change them",
-                    f"run any job once as role {owner}; then {GRANTS}",
-                )
+    def _refuse_unknown(self, session: Session, roles: Sequence[str]) -> None:
+        (result,) = session.run([Statement("SELECT rolname FROM pg_roles WHERE left(rolname, 3) <> 'pg_'")])
+        known = [str(values[0]) for values in result.rows]
+        for role in roles:
+            if role not in known:
+                hint = did_you_mean(role, known).lstrip("; ") or f"CREATE ROLE {installing.quoted(role)} LOGIN makes it"
+                raise UsageError(f"--grant: {shown(role)}: no such role in {self.name}", hint)
+
+    def _for_the_owner(self, roles: Sequence[str] = ()) -> str:
+        """The hint for a right that is missing: what its owner has to type, secrets left out."""
+        import shlex
+
+        whom = [word for role in roles or [self._link.user] if role for word in ("--grant", role)]
+        words = ["cronguard", "init", "--store", self.name, *whom]
+        return f"an owner must run: {' '.join(map(shlex.quote, words))}"
 
     def _fail(self, problem: psycopg.Error) -> NoReturn:
         """An error that trying again does not help."""
@@ -222,10 +266,7 @@ class PostgresStore(SqlStore):
         if kind == READ_ONLY:
             raise StoreDown(f"store: {self.name}: the server is read-only") from problem
         if kind == NO_RIGHTS:
-            raise StoreError(
-                f"store: {self.name}: {self._told(problem)}",
-                f"{FIRST_RUN}; then {GRANTS}",
-            ) from problem
+            raise NoRights(f"store: {self.name}: {self._told(problem)}", self._for_the_owner()) from problem
         raise StoreError(f"store: {self.name}: {self._told(problem)}") from problem
 
     def _told(self, problem: psycopg.Error) -> str:

@@ -104,10 +104,23 @@ class Link:
         return str(self._parameters.get("password") or "")
 
     @property
+    def user(self) -> str:
+        """The role that we are; empty if that was not said and nothing is connected."""
+        if self._connection is None or self._connection.closed:
+            return str(self._parameters.get("user") or "")
+        return self._connection.info.user
+
+    @property
     def server_version(self) -> int:
         """170002 for 17.2; behind a pooler the server's too."""
         assert self._connection is not None
         return self._connection.info.server_version
+
+    @property
+    def told_pid(self) -> int:
+        """The backend's number as it was told at connect: behind a pooler none that the server knows."""
+        assert self._connection is not None
+        return self._connection.info.backend_pid
 
     @property
     def is_lost(self) -> bool:

@@ -11,16 +11,19 @@ import os
 import sqlite3
 import time
 from datetime import datetime, timedelta, timezone
-from typing import Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 from cronguard.core.model import ClaimAnswer, Claimed, ClaimRequest, Finish, Held
 from cronguard.core.queue import Reserved, Take
-from cronguard.errors import StoreDown, StoreError
+from cronguard.errors import StoreDown, StoreError, UsageError
 from cronguard.store import claiming, rows, schema, taking
 from cronguard.store.backend import SqlStore
 from cronguard.store.dialect import Collision, Dialect, NoSchema, Result, Session, Statement
 from cronguard.store.flock import HostLock, holder_of, note_of
 from cronguard.store.waiting import Deadline, Pauses
+
+if TYPE_CHECKING:  # not on the path of a run
+    from cronguard.store.installing import Installed
 
 T = TypeVar("T")
 
@@ -64,15 +67,36 @@ class SqliteStore(SqlStore):
             return
         deadline = Deadline(within_s)
         self._create_file()
-        if not self._is_current(deadline):
-            self._set_journal(deadline)
-            self._transact(_migrate(self.name), deadline)
+        if self._standing(deadline) != schema.VERSION:
+            self._upgrade(deadline)
         self._prepared = True
+
+    def install(self, roles: Sequence[str], within_s: float) -> Installed:
+        from cronguard.store.installing import Installed
+
+        deadline = Deadline(within_s)
+        _refuse_roles(roles)
+        self._create_file()
+        return Installed(self._upgrade(deadline), schema.VERSION)
+
+    def script(self, roles: Sequence[str], within_s: float) -> List[str]:
+        from cronguard.store.installing import sqlite_script
+
+        _refuse_roles(roles)
+        return sqlite_script(self._standing(Deadline(within_s)), self._journal)
 
     def finish(self, claim: Claimed, finish: Finish, within_s: float) -> bool:
         recorded = super().finish(claim, finish, within_s)
         self._release(claim.lock)
         return recorded
+
+    def forget_job(self, job: str, within_s: float) -> bool:
+        """The lock's file goes too, here alone: nobody else ever asks for it, and if so the rows would decide."""
+        forgotten = super().forget_job(job, within_s)
+        lock = self._host_lock(job)
+        if forgotten and lock.try_acquire():
+            lock.remove()
+        return forgotten
 
     def close(self) -> None:
         if self._connection is not None:
@@ -143,7 +167,7 @@ class SqliteStore(SqlStore):
         try:
             return self._repeat(lambda connection: _run(connection, "BEGIN IMMEDIATE", in_time), deadline)
         except NoSchema:
-            raise StoreError(f"store: {self.name}: it has no tables", "run any job once: that makes them") from None
+            raise StoreError(f"store: {self.name}: it has no tables", "cronguard init makes them") from None
 
     def _repeat(self, once: Callable[[sqlite3.Connection], T], deadline: Deadline) -> T:
         """SQLite's own busy handler is not asked in every case (recovery, change of journal mode): try again here."""
@@ -169,9 +193,17 @@ class SqliteStore(SqlStore):
 
     # The file and its tables.
 
-    def _is_current(self, deadline: Deadline) -> bool:
+    def _standing(self, deadline: Deadline) -> int:
+        """The version of its tables, 0 without any. StoreError if they are newer than this program."""
         (result,) = self._read([Statement(schema.VERSION_SQL)], deadline)
-        return schema.is_current(schema.version_of(result), self.name)
+        version = schema.version_of(result)
+        schema.is_current(version, self.name)
+        return version
+
+    def _upgrade(self, deadline: Deadline) -> int:
+        """Bring the tables up to date; which version they had."""
+        self._set_journal(deadline)
+        return self._transact(_migrate(self.name), deadline)
 
     def _set_journal(self, deadline: Deadline) -> None:
         def switch(connection: sqlite3.Connection) -> None:
@@ -235,16 +267,22 @@ def _reader(statements: Sequence[Statement]) -> Callable[[Session], List[Result]
     return lambda session: session.run(statements)
 
 
-def _migrate(name: str) -> Callable[[Session], None]:
-    """Bring the tables up to date; another process may have done it while we waited for the lock."""
+def _migrate(name: str) -> Callable[[Session], int]:
+    """Bring the tables up to date, from which version is answered; another process may have done it while we waited."""
 
-    def work(session: Session) -> None:
+    def work(session: Session) -> int:
         (there,) = session.run([Statement("SELECT name FROM sqlite_master WHERE name = 'meta'")])
         version = schema.version_of(session.run([Statement(schema.VERSION_SQL)])[0]) if there.rows else 0
         if not schema.is_current(version, name):
             session.run([Statement(sql) for sql in schema.steps_from(version, schema.SQLITE_TYPES)])
+        return version
 
     return work
+
+
+def _refuse_roles(roles: Sequence[str]) -> None:
+    if roles:
+        raise UsageError("--grant: a SQLite file has no roles", "whoever may write it and its directory may run jobs")
 
 
 def _raise_if_final(problem: sqlite3.Error, path: str) -> None:

@@ -134,3 +134,15 @@ def test_wish_does_not_pass_to_a_run_that_takes_over(store: SqlStore) -> None:
     claim = store.claim(request("two"), DEAD, WITHIN_S)
     assert isinstance(claim, Claimed)
     assert store.renew(claim, 30.0, WITHIN_S) == "ours"
+
+
+def test_forgotten_job_leaves_nothing_and_one_that_runs_is_not_forgotten(store: SqlStore) -> None:
+    run = claimed(store, request("a"))
+    other = claimed(store, request("a", job="other"))
+    assert not store.forget_job("job", WITHIN_S)
+    assert store.finish(run, finish(), WITHIN_S)
+    assert store.forget_job("job", WITHIN_S)
+    assert store.history("job", 9, (), None, WITHIN_S) == []
+    assert [row.facts.job for row in store.jobs((), WITHIN_S)] == ["other"]
+    assert store.finish(other, finish(), WITHIN_S)
+    assert isinstance(store.claim(request("a"), ALIVE, WITHIN_S), Claimed)

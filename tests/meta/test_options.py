@@ -12,6 +12,7 @@ import pytest
 
 from cronguard.cli.registry import COMMANDS
 from cronguard.core.document import check_document
+from cronguard.core.lint_model import RULES, SEVERITIES
 from cronguard.core.settings import SETTINGS, Setting
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -51,3 +52,10 @@ def test_config_file_of_the_readme_is_valid() -> None:
     assert examples
     for example in examples:
         assert check_document(toml.loads(example), "README.md") == ()
+
+
+def test_rules_of_lint_are_in_the_readme_by_severity() -> None:
+    rows_by_severity = dict(re.findall(r"^\| (error|warning|info): [^|]*\| ([^|]*) \|$", README, re.MULTILINE))
+    for severity, cell in rows_by_severity.items():
+        assert set(re.findall(r"`([a-z-]+)`", cell)) == {rule for rule, of in RULES.items() if of == severity}
+    assert set(rows_by_severity) == set(SEVERITIES)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import closing
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, NoReturn
+from typing import Any, Callable, Dict, Iterator, List, NoReturn
 
 import pytest
 
@@ -17,6 +18,8 @@ from cronguard.store.backend import SqlStore
 from cronguard.store.opening import open_store
 from tests.support.pgbouncer import Pooler, pgbouncer_binary
 from tests.support.postgres import Server, server_binaries
+
+Sql = Callable[..., Any]
 
 # The pooler does not care which Python talks to it.
 KINDS = ("sqlite", "postgres", pytest.param("pgbouncer", marks=pytest.mark.usual))
@@ -65,6 +68,20 @@ def pooler(admin_dsn: str) -> Iterator[Pooler]:
         yield running
     finally:
         running.remove()
+
+
+@pytest.fixture
+def sql(admin_dsn: str) -> Iterator[Sql]:
+    """Runs a statement as the superuser; answers its rows."""
+    import psycopg
+
+    with closing(psycopg.connect(admin_dsn, autocommit=True)) as connection:
+
+        def run(text: str, *values: object) -> Any:
+            cursor = connection.execute(text.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+
+        yield run
 
 
 @pytest.fixture
