@@ -27,13 +27,15 @@ def folder_items(name: str, folder: Folder, holds_store: bool, here: Here) -> Li
 
 def _access(name: str, folder: Folder) -> List[Item]:
     path = folder.path
+    elsewhere = "set CRONGUARD_STATE_DIR" if name == "state" else "name another file by --store"
+    if folder.exists and not folder.is_ours:
+        text = f"{path} belongs to {folder.owner}"
+        return [Item(name, FAILURE, text, f"run as {folder.owner}, or {elsewhere}")]
     if not folder.writable:
-        place = path if folder.exists else folder.nearest
-        return [Item(name, FAILURE, f"{path} cannot be used: {place} is not writable", "set CRONGUARD_STATE_DIR")]
+        text = f"{path} cannot be used: {folder.nearest} is not a directory that we may write to"
+        return [Item(name, FAILURE, text, elsewhere)]
     if not folder.exists:
         return []
-    if not folder.is_ours:
-        return [Item(name, FAILURE, f"{path} belongs to {folder.owner}", f"run as {folder.owner}, or move it")]
     if folder.mode & 0o022:
         text = f"{path} can be written by others (mode {folder.mode:04o})"
         return [Item(name, FAILURE, text, _OWN.format(path=path))]

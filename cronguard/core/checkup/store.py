@@ -10,12 +10,14 @@ from cronguard.core.durations import format_duration
 
 AHEAD_WARNING_S = 2.0
 AHEAD_FAILURE_S = 60.0
+_PREFIX = "store: "
 _NOT_THERE = "the store cannot be used"
 
 
 def down(why: str, hint: str) -> List[Item]:
     """A store that did not answer: what it would have told stays unknown."""
     others = [Item(name, SKIPPED, _NOT_THERE) for name in ("schema", "lock", "pooler", "clock")]
+    why = why[len(_PREFIX) :] if why.startswith(_PREFIX) else why
     return [Item("store", FAILURE, why, hint or "start it, or name another one by --store"), *others]
 
 
@@ -46,6 +48,8 @@ def _how_to_write(facts: StoreFacts) -> str:
 def _schema(facts: StoreFacts) -> Item:
     if facts.refused:
         return Item("schema", FAILURE, facts.refused, facts.hint or "name another store")
+    if facts.version == 0 and facts.write_problem:
+        return Item("schema", SKIPPED, _NOT_THERE)
     if facts.version == 0:
         return Item("schema", OK, "no tables yet; `cronguard init` or the first run makes them")
     if facts.version < facts.newest:
