@@ -36,8 +36,8 @@ def test_help_of_a_command_ends_with_its_examples(node: Node, capfd: pytest.Capt
 def test_example_of_a_command_is_a_line_that_it_takes(node: Node) -> None:
     """Every word with a dash in front is an option of that command, or stands behind `--`."""
     for example in node.examples:
-        line = next(part for part in re.split(r" \| | > ", example) if part.startswith("cronguard "))
-        words = shlex.split(line)[1:]
+        line = example[example.index("cronguard ") :]
+        words = shlex.split(re.split(r" \| | > |\)", line)[0])[1:]
         assert tuple(words[: len(node.path)]) == node.path
         own = words[: words.index("--")] if "--" in words else words
         flags = {word.partition("=")[0] for word in own if word.startswith("-") and word != "-"}
