@@ -15,7 +15,7 @@ from cronguard.core.config import resolve_settings
 from cronguard.core.document import check_document, table_of
 from cronguard.core.drill import Drilled, Step, judged
 from cronguard.core.model import Event, Invocation, RunRequest, RunRow, Say
-from cronguard.errors import ConfigError, CronguardError, StoreError, UsageError
+from cronguard.errors import ConfigError, CronguardError, NoRights, StoreError, UsageError
 from cronguard.store.opening import masked
 from cronguard.store.worker import StoreWorker
 from cronguard.system import host
@@ -137,6 +137,8 @@ def _ping(workspace: Workspace, settings_of: Optional[str], invocation: Invocati
 def _clean_up(job: str, worker: StoreWorker) -> str:
     try:
         gone = worker.call(lambda store: store.forget_job(job, WITHIN_S), WITHIN_S)
+    except NoRights as error:
+        return f"the rows of {job} are left: {error.message}; only the schema's owner may delete history (prune)"
     except StoreError as error:
         return f"the rows of {job} are left: {error}"
     return "" if gone else f"the rows of {job} are left: a run of it has not ended"
