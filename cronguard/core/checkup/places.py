@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Sequence
+from typing import List, Optional, Sequence
 
 from cronguard.core.checkup.facts import Folder, Here, Private, Waiting
 from cronguard.core.checkup.item import FAILURE, OK, SKIPPED, WARNING, Item, counted
@@ -91,10 +91,12 @@ def waiting_items(waiting: Waiting) -> List[Item]:
     return items or [Item("spool", OK, "nothing waits to be delivered")]
 
 
-def private_items(files: Sequence[Private], config_problems: Sequence[str]) -> List[Item]:
-    """The config file and what it names by `file:`."""
+def private_items(files: Optional[Sequence[Private]], config_problems: Sequence[str]) -> List[Item]:
+    """The config file and what it names by `file:`; None: their file system did not answer."""
     items = [Item("config", FAILURE, problem, "cronguard config shows what it makes of the file")
              for problem in config_problems]
+    if files is None:
+        return [*items, Item("config", SKIPPED, "who may read it could not be looked at in time")]
     if not files and not items:
         return [Item("config", SKIPPED, "there is no config file")]
     items += [item for file in files for item in _private(file)]

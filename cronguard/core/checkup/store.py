@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import List
+from typing import List, Mapping, Sequence
 
 from cronguard.core.checkup.facts import StoreFacts
-from cronguard.core.checkup.item import FAILURE, OK, SKIPPED, WARNING, Item
+from cronguard.core.checkup.item import FAILURE, OK, SKIPPED, WARNING, Item, listed
 from cronguard.core.durations import format_duration
 
 AHEAD_WARNING_S = 2.0
@@ -24,6 +24,15 @@ def down(why: str, hint: str) -> List[Item]:
 def store_items(facts: StoreFacts, source: str) -> List[Item]:
     """`source`: where the store's URL came from."""
     return [_store(facts, source), _schema(facts), _lock(facts), _pooler(facts), _clock(facts)]
+
+
+def other_stores(tables: Mapping[str, object], chosen: Sequence[str]) -> List[Item]:
+    """Jobs whose runs are kept elsewhere: what is said of this store does not hold for them."""
+    others = [job for job in chosen if isinstance(tables.get(job), Mapping) and "store" in tables[job]]  # type: ignore[operator]
+    if not others:
+        return []
+    text = f"{listed(others)}: the config file gives a store of its own, which was not looked at"
+    return [Item("store", SKIPPED, text, "run doctor with that --store too")]
 
 
 def _store(facts: StoreFacts, source: str) -> Item:
