@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import Callable
 
 import pytest
@@ -67,6 +68,16 @@ def test_slip_in_a_commands_name_gets_the_right_one(name: str, capfd: pytest.Cap
 def test_option_before_the_commands_name_is_told_its_place(capfd: pytest.CaptureFixture[str]) -> None:
     assert execute(["--json", "status"]) == 2
     assert "it goes behind the command's name: cronguard status --json" in capfd.readouterr().err
+
+
+def test_job_that_is_nearly_in_the_config_file_is_doubted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is no mistake to ask for the settings of a job that the file does not have."""
+    file = tmp_path / "c.toml"
+    file.write_text('[jobs.nightly-export]\ncommand = ["true"]\n')
+    for name, doubts in (("nightly-exprot", 1), ("other", 0), ("nightly-export", 0)):
+        assert execute(["config", name, "--config", str(file)]) == 0
+        err = capfd.readouterr().err
+        assert err.count("did you mean nightly-export?\n") == err.count("\n") == doubts
 
 
 TAKE_JOBS = [node for node in LEAVES if node.takes_job and node.name in COMMANDS]
