@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from cronguard.cli.edge import print_lines
+from cronguard.cli.edge import one_line, print_lines, show
 from cronguard.cli.parameters import command, option, optional_argument
 from cronguard.cli.render import Table, print_json, print_table
 from cronguard.commands import config as config_of
@@ -23,6 +23,8 @@ def config(invocation: Invocation, ctx: Any, job: Optional[str], as_json: bool) 
     Example: cronguard config nightly-export
     """
     result = config_of.config(job, invocation)
+    if result.doubt:
+        show([one_line(f"cronguard: {result.doubt}")])
     if as_json:
         print_json(config_of.as_json(result))
         return 0

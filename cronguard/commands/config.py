@@ -13,6 +13,7 @@ from cronguard.core.document import check_document, table_of
 from cronguard.core.item_settings import resolve_items
 from cronguard.core.masking import MASK, is_secret_name, mask_argv, mask_text, mask_url
 from cronguard.core.model import Invocation, JobSpec, RunRequest
+from cronguard.core.names import did_you_mean
 from cronguard.errors import ConfigError
 from cronguard.system import host
 from cronguard.system.config_file import load_config
@@ -24,11 +25,13 @@ class JobSettings(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """`file_name` is empty without a config file; `shared` are the settings that belong to no job."""
+    """`file_name` is empty without a config file; `shared` are the settings that belong to no job. `doubt`: why the
+    name may be a slip, empty if nothing speaks for it."""
 
     file_name: str
     shared: Tuple[Effective, ...]
     jobs: Tuple[JobSettings, ...]
+    doubt: str = ""
 
 
 def config(job: Optional[str], invocation: Invocation) -> Settings:
@@ -39,8 +42,15 @@ def config(job: Optional[str], invocation: Invocation) -> Settings:
         raise ConfigError(problems)
     shared = (_store(job, invocation, document, file_name), *_surroundings(invocation))
     if job is not None:
-        return Settings(file_name, shared, (_settings_of(job, invocation, document, file_name),))
+        doubt = _doubt(job, table_of(document, "jobs"), file_name)
+        return Settings(file_name, shared, (_settings_of(job, invocation, document, file_name),), doubt)
     return Settings(file_name, shared, _all_jobs(invocation, document, file_name))
+
+
+def _doubt(job: str, tables: Mapping[str, object], file_name: str) -> str:
+    """A job need not be in the file; one that is nearly there should probably be."""
+    meant = did_you_mean(job, tables)
+    return f"{job} has no table in {file_name}, only defaults apply{meant}" if job not in tables and meant else ""
 
 
 def as_json(result: Settings) -> Dict[str, object]:

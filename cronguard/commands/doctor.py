@@ -15,7 +15,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from cronguard import __version__
 from cronguard.core.checkup import clocks, fleet, jobs, places, plans, store
 from cronguard.core.checkup.facts import Beat, Clocks, Here, Plan, Program, Starts, StoreFacts, Waiting
-from cronguard.core.checkup.item import SKIPPED, WARNING, Item, worst_of
+from cronguard.core.checkup.item import FAILURE, WARNING, Item, worst_of
 from cronguard.core.checkup.lines import entries_of
 from cronguard.core.checkup.planning import Known, plans_of
 from cronguard.core.checkup.secrets import has_secrets, secret_files
@@ -77,29 +77,30 @@ def doctor(names: Sequence[str], invocation: Invocation, say: Say) -> Checkup:
     files = Errand(lambda: [places_here.private_file(*each) for each in _files(config, invocation)], LOOK_S)
     workspace, problem = _workspace(config, invocation)
     look = _store_look(workspace, problem, invocation, say)
-    found, seen = _clocks(around)
-    known = Known(look.rows, {} if config.problems else config.document, config.file_name, found.entries, environ,
-                  here.zone, here.now_utc)
+    found = _clocks(around)
+    clocks_found, starts = found or Clocks(), look.starts or Starts()
+    document = {} if config.problems else config.document
+    known = Known(look.rows, document, config.file_name, clocks_found.entries, environ, here.zone, here.now_utc)
     chosen = _chosen(names, known, config, look)
     planned, unclear = plans_of(chosen, known)
     programs = Errand(lambda: [_program(plan, known) for plan in planned if plan.spec is not None], LOOK_S)
     beats = _beats(planned, config.document, environ)
     items = [
-        *fleet.version_items(here, look.starts.tallies if look.starts else ()),
-        *places.private_items(files.result() or [], config.problems),
-        *_places(workspace, look, here, environ),
+        *fleet.version_items(here, starts.tallies),
+        *places.private_items(files.result(), config.problems),
+        *_places(workspace, here, environ),
         *look.items,
+        *store.other_stores(table_of(document, "jobs"), chosen),
         *fleet.zone_items(planned, here, unclear),
-        *fleet.cron_zone_items(planned, found.entries, here, is_utc),
+        *fleet.cron_zone_items(planned, clocks_found.entries, here, is_utc),
         *fleet.tzdata_items(here, look.starts.tallies if look.starts else None),
-        *seen,
-        *clocks.clock_items(planned, found, look.starts or Starts(), here),
-        *fleet.scheduler_items(look.starts or Starts(), found.entries, _is_leased(look, workspace), chosen),
+        *(clocks.clock_items(planned, found, starts, here) if found is not None else clocks.unseen()),
+        *fleet.scheduler_items(starts, clocks_found.entries, _is_leased(look, workspace), chosen),
         *plans.timeout_items(planned),
         *plans.lease_items(planned, _is_leased(look, workspace)),
         *jobs.heartbeat_items(beats, planned),
-        *jobs.alert_items(found, bool(table_of(config.document, "notify").get("urls")), beats),
-        *jobs.release_items(programs.result() or [], look.rows, here.host),
+        *jobs.alert_items(clocks_found, bool(table_of(config.document, "notify").get("urls")), beats),
+        *jobs.release_items(programs.result(), look.rows, here.host),
     ]
     return Checkup(worst_of(items), tuple(items), len(chosen))
 
@@ -154,22 +155,19 @@ def _workspace(config: _Config, invocation: Invocation) -> Tuple[Optional[Worksp
         return None, str(error)
 
 
-def _clocks(around: Errand[clockwork.Found]) -> Tuple[Clocks, List[Item]]:
+def _clocks(around: Errand[clockwork.Found]) -> Optional[Clocks]:
     found = around.result()
     if found is None:
-        text = f"crontabs and timers could not be read within {LOOK_S * 2:.0f} s"
-        return Clocks(), [Item("scheduled", SKIPPED, text)]
+        return None
     entries, checks = entries_of(found.files, found.timers)
-    return Clocks(entries, found.daemons, found.unread, checks), []
+    return Clocks(entries, found.daemons, found.unread, checks)
 
 
-def _places(
-    workspace: Optional[Workspace], look: _StoreLook, here: Here, environ: Mapping[str, str]
-) -> List[Item]:
+def _places(workspace: Optional[Workspace], here: Here, environ: Mapping[str, str]) -> List[Item]:
     try:
         state_dir = host.state_path(environ)
     except ConfigError as error:
-        return [Item("state", "failure", str(error))]
+        return [Item("state", FAILURE, str(error))]
     kind, _, path = (workspace.store if workspace is not None else "").partition(":")
     store_dir = os.path.dirname(path) if kind == "sqlite" else ""
     items = _folder("state", state_dir, state_dir == store_dir, here)
@@ -184,10 +182,10 @@ def _folder(name: str, place: str, holds_store: bool, here: Here) -> List[Item]:
     try:
         folder = Errand(lambda: places_here.folder_at(place), LOOK_S).result()
     except OSError as error:
-        return [Item(name, "failure", f"{place}: {(error.strerror or 'cannot be looked at').lower()}")]
+        return [Item(name, FAILURE, f"{place}: {(error.strerror or 'cannot be looked at').lower()}")]
     if folder is None:
         text = f"{place}: its file system does not answer within {LOOK_S:.0f} s"
-        return [Item(name, "failure", text, "look at the mount")]
+        return [Item(name, FAILURE, text, "look at the mount")]
     return places.folder_items(name, folder, holds_store, here)
 
 

@@ -15,7 +15,8 @@ from cronguard.core.config import resolve_settings
 from cronguard.core.document import check_document, table_of
 from cronguard.core.drill import Drilled, Step, judged
 from cronguard.core.model import Event, Invocation, RunRequest, RunRow, Say
-from cronguard.errors import ConfigError, CronguardError, StoreError, UsageError
+from cronguard.core.names import did_you_mean
+from cronguard.errors import ConfigError, CronguardError, NoRights, StoreError, UsageError
 from cronguard.store.opening import masked
 from cronguard.store.worker import StoreWorker
 from cronguard.system import host
@@ -63,9 +64,11 @@ def drill(settings_of: Optional[str], invocation: Invocation, say: Say) -> Drill
     problems = check_document(workspace.document, workspace.file_name)
     if problems:
         raise ConfigError(problems)
-    if settings_of is not None and settings_of not in table_of(workspace.document, "jobs"):
+    known = table_of(workspace.document, "jobs")
+    if settings_of is not None and settings_of not in known:
         where = workspace.file_name or "there is none"
-        raise UsageError(f"--job: {settings_of}: not in the config file ({where}), the only place that has a heartbeat")
+        why = f"not in the config file ({where}), the only place that has a heartbeat{did_you_mean(settings_of, known)}"
+        raise UsageError(f"--job: {settings_of}: {why}")
     ping = _ping(workspace, settings_of, invocation)
     host.state_dir(invocation.environ)
     job = f"drill-{os.urandom(4).hex()}"
@@ -137,6 +140,8 @@ def _ping(workspace: Workspace, settings_of: Optional[str], invocation: Invocati
 def _clean_up(job: str, worker: StoreWorker) -> str:
     try:
         gone = worker.call(lambda store: store.forget_job(job, WITHIN_S), WITHIN_S)
+    except NoRights as error:
+        return f"the rows of {job} are left: {error.message}; only the schema's owner may delete history (prune)"
     except StoreError as error:
         return f"the rows of {job} are left: {error}"
     return "" if gone else f"the rows of {job} are left: a run of it has not ended"

@@ -7,8 +7,10 @@ from typing import Dict, FrozenSet, NamedTuple, Optional
 from cronguard.core import values
 from cronguard.core.crons import CRONS, KINDS
 from cronguard.core.crontab import SYSTEM, USER, flavour_of_path, guessed_flavour, parse_crontab
+from cronguard.core.guard_plans import Wishes
+from cronguard.core.guards import guarding, identity
 from cronguard.core.model import Invocation
-from cronguard.core.wrapping import Wishes, Wrapped, guarding, identity, unsafe_program, unwrap, wrap
+from cronguard.core.wrapping import Wrapped, unsafe_program, unwrap, wrap
 from cronguard.core.zones import load_zone
 from cronguard.errors import UsageError
 from cronguard.system import clock, host

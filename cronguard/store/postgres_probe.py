@@ -44,9 +44,9 @@ class PostgresProbe(PostgresStore):
         facts = StoreFacts(
             self.name, self.leased, newest=schema.VERSION, pooler=pooler, ahead_s=ahead_s, round_trip_s=round_trip_s
         )
+        (result,) = self._read([Statement(schema.VERSION_SQL)], deadline)
+        facts = facts._replace(version=schema.version_of(result))
         try:
-            (result,) = self._read([Statement(schema.VERSION_SQL)], deadline)
-            facts = facts._replace(version=schema.version_of(result))
             schema.is_current(facts.version, self.name)
         except StoreError as problem:
             return facts._replace(refused=problem.message, hint=problem.hint)

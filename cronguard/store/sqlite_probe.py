@@ -39,9 +39,9 @@ class SqliteProbe(SqliteStore):
         if not facts.exists:
             return self._before_the_first_run(facts)
         deadline = Deadline(within_s)
+        (result,) = self._read([Statement(schema.VERSION_SQL)], deadline)
+        facts = facts._replace(version=schema.version_of(result))
         try:
-            (result,) = self._read([Statement(schema.VERSION_SQL)], deadline)
-            facts = facts._replace(version=schema.version_of(result))
             schema.is_current(facts.version, self.name)
         except StoreError as problem:
             return facts._replace(refused=problem.message, hint=problem.hint)

@@ -39,8 +39,8 @@ def starts_of(results: List[Result]) -> Starts:
     alike, twice = results
     return Starts(
         tuple(
-            Tally(job, host, user, zone, tzdata, version, int(times), rows.known_instant(latest), rows.instant(by_clock))
-            for job, host, user, zone, tzdata, version, times, latest, by_clock in alike.rows
+            Tally(*words, int(times), rows.known_instant(latest), rows.instant(by_clock))  # type: ignore[call-arg]
+            for *words, times, latest, by_clock in alike.rows
         ),
         tuple(Twice(job, host, int(slots)) for job, host, slots in twice.rows),
     )

@@ -15,14 +15,14 @@ _CRON_PATH = "/usr/bin:/bin"
 
 def folder_at(path: str) -> Folder:
     """A directory that is there, or the place where it would be made."""
-    nearest = next(place for place in _upwards(path) if os.path.isdir(place) or place == "/")
+    nearest = next(place for place in _upwards(path) if os.path.lexists(place) or place == "/")
     status, room = os.stat(nearest), os.statvfs(nearest)
     kind, is_shared = host.file_system_kind(nearest)
     return Folder(
         path=path,
         exists=nearest == path,
         nearest=nearest,
-        writable=os.path.isdir(nearest) and not _is_blocked(path, nearest) and os.access(nearest, os.W_OK | os.X_OK),
+        writable=os.path.isdir(nearest) and os.access(nearest, os.W_OK | os.X_OK),
         owner=name_of(status.st_uid),
         is_ours=status.st_uid == os.geteuid(),
         mode=stat.S_IMODE(status.st_mode),
@@ -33,18 +33,13 @@ def folder_at(path: str) -> Folder:
     )
 
 
-def _is_blocked(path: str, nearest: str) -> bool:
-    """Something that is no directory stands where one is to be made."""
-    return any(os.path.lexists(place) for place in _upwards(path) if len(place) > len(nearest))
-
-
 def private_file(path: str, what: str, has_secret: bool) -> Private:
     """A file whose content is ours alone to decide on, and to read if it `has_secret`."""
     path = os.path.abspath(path)
     try:
         status = os.stat(path)
-    except OSError as error:
-        return Private(path, what, has_secret, (error.strerror or "cannot be looked at").lower())
+    except (OSError, ValueError) as error:
+        return Private(path, what, has_secret, (getattr(error, "strerror", None) or "not a path").lower())
     problem = "" if os.access(path, os.R_OK) else "not ours to read"
     above = list(_upwards(os.path.dirname(os.path.realpath(path))))
     return Private(

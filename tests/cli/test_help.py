@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import Callable
 
 import pytest
@@ -36,8 +37,8 @@ def test_help_of_a_command_ends_with_its_examples(node: Node, capfd: pytest.Capt
 def test_example_of_a_command_is_a_line_that_it_takes(node: Node) -> None:
     """Every word with a dash in front is an option of that command, or stands behind `--`."""
     for example in node.examples:
-        line = next(part for part in re.split(r" \| | > ", example) if part.startswith("cronguard "))
-        words = shlex.split(line)[1:]
+        line = example[example.index("cronguard ") :]
+        words = shlex.split(re.split(r" \| | > |\)", line)[0])[1:]
         assert tuple(words[: len(node.path)]) == node.path
         own = words[: words.index("--")] if "--" in words else words
         flags = {word.partition("=")[0] for word in own if word.startswith("-") and word != "-"}
@@ -67,6 +68,16 @@ def test_slip_in_a_commands_name_gets_the_right_one(name: str, capfd: pytest.Cap
 def test_option_before_the_commands_name_is_told_its_place(capfd: pytest.CaptureFixture[str]) -> None:
     assert execute(["--json", "status"]) == 2
     assert "it goes behind the command's name: cronguard status --json" in capfd.readouterr().err
+
+
+def test_job_that_is_nearly_in_the_config_file_is_doubted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is no mistake to ask for the settings of a job that the file does not have."""
+    file = tmp_path / "c.toml"
+    file.write_text('[jobs.nightly-export]\ncommand = ["true"]\n')
+    for name, doubts in (("nightly-exprot", 1), ("other", 0), ("nightly-export", 0)):
+        assert execute(["config", name, "--config", str(file)]) == 0
+        err = capfd.readouterr().err
+        assert err.count("did you mean nightly-export?\n") == err.count("\n") == doubts
 
 
 TAKE_JOBS = [node for node in LEAVES if node.takes_job and node.name in COMMANDS]

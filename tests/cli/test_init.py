@@ -10,7 +10,9 @@ import pytest
 
 from cronguard.cli.main import execute
 from cronguard.store import schema
+from cronguard.store.dialect import Statement
 from cronguard.store.opening import open_store
+from tests.support.versions import EARLIER, make_version
 
 NOW = schema.VERSION
 
@@ -23,8 +25,6 @@ def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def _change_version(url: str, version: int) -> None:
-    from cronguard.store.dialect import Statement
-
     with closing(open_store(url)) as store:
         store._changed(Statement("UPDATE meta SET value = ? WHERE name = 'schema_version'", (str(version),)), 10)
 
@@ -37,17 +37,13 @@ def test_init_says_what_it_made_and_what_was_there(url: str, capfd: pytest.Captu
     assert execute(["status"]) == 0
 
 
-def test_init_says_from_which_version_it_upgraded(url: str, capfd: pytest.CaptureFixture[str]) -> None:
-    with closing(open_store(url)) as store:
-        store.prepare(10)
-    from cronguard.store.dialect import Statement
-    from cronguard.store.waiting import Deadline
-
-    undone = [Statement("DROP TABLE ledger"), Statement("UPDATE meta SET value = '1' WHERE name = 'schema_version'")]
-    with closing(open_store(url)) as store:
-        store._transact(lambda session: session.run(undone), Deadline(10))
+@pytest.mark.parametrize("version", EARLIER)
+def test_init_says_from_which_version_it_upgraded(
+    url: str, version: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make_version(version, url)
     assert execute(["init"]) == 0
-    assert capfd.readouterr().out.endswith(f": upgraded the schema from version 1 to {NOW}\n")
+    assert capfd.readouterr().out.endswith(f": upgraded the schema from version {version} to {NOW}\n")
 
 
 def test_init_refuses_a_newer_schema(url: str, capfd: pytest.CaptureFixture[str]) -> None:

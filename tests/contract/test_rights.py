@@ -25,6 +25,7 @@ from cronguard.store.opening import open_store
 from tests.support.claims import WITHIN_S, claimed, facts, finish, request
 from tests.support.cronguard import Started, cronguard, environment, history
 from tests.support.stores import Sql, parts_of
+from tests.support.versions import EARLIER, make_version
 
 Opened = Callable[[str], SqlStore]
 LEASE = ("--timeout", "60s", "--lease", "15s")
@@ -81,11 +82,6 @@ def _quoted(name: str) -> str:
 def _install(url: str, *roles: str) -> Installed:
     with closing(open_store(url)) as store:
         return store.install(roles, WITHIN_S)
-
-
-def _make_version(version: int, sql: Sql, schema_name: str) -> None:
-    statements = [each.format(**schema.POSTGRES_TYPES) for step in schema._STEPS[:version] for each in step]
-    sql(";\n".join([f"CREATE SCHEMA {schema_name}", f"SET search_path = {schema_name}", *statements]))
 
 
 # What a runner may do.
@@ -208,9 +204,9 @@ def test_runner_with_nothing_granted_is_told_the_owners_command(role_url: str, p
 
 
 def test_runner_on_an_old_schema_is_told_the_owners_command(
-    role_url: str, role: str, sql: Sql, schema_name: str
+    role_url: str, role: str, postgres_url: str, sql: Sql, schema_name: str
 ) -> None:
-    _make_version(1, sql, schema_name)
+    make_version(1, postgres_url)
     sql(f"GRANT USAGE ON SCHEMA {schema_name} TO {_quoted(role)}")
     sql(f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema_name} TO {_quoted(role)}")
     told = _told(role_url)
@@ -225,18 +221,18 @@ def test_runner_on_an_old_schema_is_told_the_owners_command(
 def test_upgrade_names_the_roles_that_lack_the_new_tables(
     role: str, postgres_url: str, sql: Sql, schema_name: str
 ) -> None:
-    _make_version(1, sql, schema_name)
+    make_version(1, postgres_url)
     sql(f"GRANT INSERT ON {schema_name}.runs TO {_quoted(role)}")
     assert _install(postgres_url) == Installed(1, schema.VERSION, (role,))
     assert _install(postgres_url, role) == Installed(schema.VERSION, schema.VERSION)
 
 
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
+@pytest.mark.parametrize("version", EARLIER)
 def test_upgraded_schema_is_the_same_as_a_new_one(admin_dsn: str, sql: Sql, version: int) -> None:
     names = [f"t_{uuid.uuid4().hex[:12]}" for _ in range(3)]
     _install(f"{admin_dsn}?schema={names[0]}")
     for name in names[1:]:
-        _make_version(version, sql, name)
+        make_version(version, f"{admin_dsn}?schema={name}")
     _install(f"{admin_dsn}?schema={names[1]}")
     with closing(open_store(f"{admin_dsn}?schema={names[2]}")) as store:
         sql("\n".join(store.script((), WITHIN_S)))
@@ -275,7 +271,7 @@ def test_script_for_a_version_that_is_no_more_changes_nothing(
     """Else it would take the tables that a later version made for those of the version it was written for."""
     import psycopg
 
-    _make_version(1, sql, schema_name)
+    make_version(1, postgres_url)
     with closing(open_store(postgres_url)) as store:
         lines = store.script((), WITHIN_S)
     _install(postgres_url)
@@ -324,18 +320,9 @@ def test_twenty_grants_at_once_all_succeed(role: str, postgres_url: str) -> None
     assert {each.short for each in done} == {()}
 
 
-def _make_sqlite_version(version: int, path: Path) -> None:
-    path.parent.mkdir(parents=True)
-    with closing(sqlite3.connect(path)) as connection:
-        for step in schema._STEPS[:version]:
-            for statement in step:
-                connection.execute(statement.format(**schema.SQLITE_TYPES))
-        connection.commit()
-
-
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
+@pytest.mark.parametrize("version", EARLIER)
 def test_sqlite_file_of_before_is_upgraded(sqlite_url: str, version: int) -> None:
-    _make_sqlite_version(version, Path(sqlite_url.partition(":")[2]))
+    make_version(version, sqlite_url)
     assert _install(sqlite_url) == Installed(version, schema.VERSION)
     assert _install(sqlite_url) == Installed(schema.VERSION, schema.VERSION)
 
@@ -350,7 +337,7 @@ def test_sqlite_has_no_roles(sqlite_url: str) -> None:
 def test_sqlite_script_makes_what_init_makes(sqlite_url: str, tmp_path: Path, version: int) -> None:
     path = Path(sqlite_url.partition(":")[2])
     if version:
-        _make_sqlite_version(version, path)
+        make_version(version, sqlite_url)
     with closing(open_store(sqlite_url)) as store:
         lines = store.script((), WITHIN_S)
     assert path.exists() == bool(version)

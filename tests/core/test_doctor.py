@@ -105,6 +105,17 @@ def test_store_that_is_down_leaves_the_rest_unknown() -> None:
     assert set(found.values()) == {"skipped"}
 
 
+def test_job_with_a_store_of_its_own_is_named() -> None:
+    assert states(store.other_stores({"a": {"store": "sqlite:/x"}, "b": {}}, ["a", "b"])) == {"store": "skipped"}
+    assert store.other_stores({"a": {"store": "sqlite:/x"}, "b": {}}, ["b"]) == []
+
+
+def test_what_could_not_be_looked_at_in_time_is_skipped() -> None:
+    assert states(places.private_items(None, ())) == {"config": "skipped"}
+    assert states(jobs.release_items(None, {}, "web-1")) == {"program": "skipped"}
+    assert states(clocks.unseen()) == {"scheduled": "skipped"}
+
+
 # --- files ---
 
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from cronguard.core.cron import NICKNAMES
 from cronguard.core.crons import CRONS
 from cronguard.core.crontab import parse_crontab
-from cronguard.core.wrapping import Wishes, Wrapped, guarding, unsafe_program, unwrap, wrap
+from cronguard.core.guard_plans import Wishes
+from cronguard.core.guards import guarding
+from cronguard.core.wrapping import Wrapped, unsafe_program, unwrap, wrap
 from tests.support.crontabs import SAMPLES, Sample
 
 DEBIAN = CRONS["debian"]

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from cronguard.core.crons import CRONS
 from cronguard.core.crontab import Job, parse_crontab
-from cronguard.core.wrapping import Wishes, wrap
+from cronguard.core.guard_plans import Wishes
+from cronguard.core.wrapping import wrap
 from tests.support.probe import Ran, make_probe, run_as_cron
 
 ROOT = Path(__file__).parents[2]

@@ -25,6 +25,11 @@ def clock_items(plans: Sequence[Plan], clocks: Clocks, starts: Starts, here: Her
     return [*_daemons(clocks, here), *findings, *_unread(clocks)]
 
 
+def unseen() -> List[Item]:
+    """When the host did not let anybody look in time."""
+    return [Item("scheduled", SKIPPED, "crontabs and timers could not be read in time")]
+
+
 def _daemons(clocks: Clocks, here: Here) -> List[Item]:
     wanted = {"cron": "cron", "timer": "systemd"}
     active = [entry for entry in clocks.entries if not entry.problem]

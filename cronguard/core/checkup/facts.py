@@ -57,7 +57,7 @@ class Starts(NamedTuple):
 
 
 class Folder(NamedTuple):
-    """A directory that cronguard writes to. `nearest`: what exists of its path; sizes are of that.
+    """A directory that cronguard writes to. `nearest`: what exists of its path, which need not be a directory.
 
     `free_inodes` None: the file system does not count them."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Mapping, Sequence
+from typing import List, Mapping, Optional, Sequence
 
 from cronguard.core.checkup.facts import Beat, Clocks, Plan, Program
 from cronguard.core.checkup.item import FAILURE, OK, SKIPPED, WARNING, Item, listed
@@ -37,8 +37,10 @@ def alert_items(clocks: Clocks, has_channels: bool, beats: Sequence[Beat]) -> Li
     return [Item("alerts", WARNING, text, "put `*/5 * * * * cronguard check --notify` into the crontab of one host")]
 
 
-def release_items(programs: Sequence[Program], rows: Mapping[str, JobRow], host: str) -> List[Item]:
+def release_items(programs: Optional[Sequence[Program]], rows: Mapping[str, JobRow], host: str) -> List[Item]:
     """Is what a job starts there, and the live release?"""
+    if programs is None:
+        return [Item("program", SKIPPED, "the programs of jobs could not be looked at in time")]
     items: List[Item] = []
     well = []
     for program in programs:
@@ -56,8 +58,8 @@ def release_items(programs: Sequence[Program], rows: Mapping[str, JobRow], host:
     return items or [Item("program", SKIPPED, "no job's command is known on this host")]
 
 
-def _moved(program: Program, row: object, host: str) -> str:
-    last = row.last_run if isinstance(row, JobRow) else None
+def _moved(program: Program, row: Optional[JobRow], host: str) -> str:
+    last = row.last_run if row is not None else None
     if last is None or last.host != host or not program.links or not last.directory:
         return ""
     if last.directory == program.folder:

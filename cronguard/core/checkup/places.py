@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Sequence
+from typing import List, Optional, Sequence
 
 from cronguard.core.checkup.facts import Folder, Here, Private, Waiting
 from cronguard.core.checkup.item import FAILURE, OK, SKIPPED, WARNING, Item, counted
@@ -27,13 +27,15 @@ def folder_items(name: str, folder: Folder, holds_store: bool, here: Here) -> Li
 
 def _access(name: str, folder: Folder) -> List[Item]:
     path = folder.path
+    elsewhere = "set CRONGUARD_STATE_DIR" if name == "state" else "name another file by --store"
+    if folder.exists and not folder.is_ours:
+        text = f"{path} belongs to {folder.owner}"
+        return [Item(name, FAILURE, text, f"run as {folder.owner}, or {elsewhere}")]
     if not folder.writable:
-        place = path if folder.exists else folder.nearest
-        return [Item(name, FAILURE, f"{path} cannot be used: {place} is not writable", "set CRONGUARD_STATE_DIR")]
+        text = f"{path} cannot be used: {folder.nearest} is not a directory that we may write to"
+        return [Item(name, FAILURE, text, elsewhere)]
     if not folder.exists:
         return []
-    if not folder.is_ours:
-        return [Item(name, FAILURE, f"{path} belongs to {folder.owner}", f"run as {folder.owner}, or move it")]
     if folder.mode & 0o022:
         text = f"{path} can be written by others (mode {folder.mode:04o})"
         return [Item(name, FAILURE, text, _OWN.format(path=path))]
@@ -89,10 +91,12 @@ def waiting_items(waiting: Waiting) -> List[Item]:
     return items or [Item("spool", OK, "nothing waits to be delivered")]
 
 
-def private_items(files: Sequence[Private], config_problems: Sequence[str]) -> List[Item]:
-    """The config file and what it names by `file:`."""
+def private_items(files: Optional[Sequence[Private]], config_problems: Sequence[str]) -> List[Item]:
+    """The config file and what it names by `file:`; None: their file system did not answer."""
     items = [Item("config", FAILURE, problem, "cronguard config shows what it makes of the file")
              for problem in config_problems]
+    if files is None:
+        return [*items, Item("config", SKIPPED, "who may read it could not be looked at in time")]
     if not files and not items:
         return [Item("config", SKIPPED, "there is no config file")]
     items += [item for file in files for item in _private(file)]

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from typing import List
+from typing import List, Mapping, Sequence
 
 from cronguard.core.checkup.facts import StoreFacts
-from cronguard.core.checkup.item import FAILURE, OK, SKIPPED, WARNING, Item
+from cronguard.core.checkup.item import FAILURE, OK, SKIPPED, WARNING, Item, listed
 from cronguard.core.durations import format_duration
 
 AHEAD_WARNING_S = 2.0
 AHEAD_FAILURE_S = 60.0
+_PREFIX = "store: "
 _NOT_THERE = "the store cannot be used"
 
 
 def down(why: str, hint: str) -> List[Item]:
     """A store that did not answer: what it would have told stays unknown."""
     others = [Item(name, SKIPPED, _NOT_THERE) for name in ("schema", "lock", "pooler", "clock")]
+    why = why[len(_PREFIX) :] if why.startswith(_PREFIX) else why
     return [Item("store", FAILURE, why, hint or "start it, or name another one by --store"), *others]
 
 
 def store_items(facts: StoreFacts, source: str) -> List[Item]:
     """`source`: where the store's URL came from."""
     return [_store(facts, source), _schema(facts), _lock(facts), _pooler(facts), _clock(facts)]
+
+
+def other_stores(tables: Mapping[str, object], chosen: Sequence[str]) -> List[Item]:
+    """Jobs whose runs are kept elsewhere: what is said of this store does not hold for them."""
+    others = [job for job in chosen if isinstance(tables.get(job), Mapping) and "store" in tables[job]]  # type: ignore[operator]
+    if not others:
+        return []
+    text = f"{listed(others)}: the config file gives a store of its own, which was not looked at"
+    return [Item("store", SKIPPED, text, "run doctor with that --store too")]
 
 
 def _store(facts: StoreFacts, source: str) -> Item:
@@ -46,6 +57,8 @@ def _how_to_write(facts: StoreFacts) -> str:
 def _schema(facts: StoreFacts) -> Item:
     if facts.refused:
         return Item("schema", FAILURE, facts.refused, facts.hint or "name another store")
+    if facts.version == 0 and facts.write_problem:
+        return Item("schema", SKIPPED, _NOT_THERE)
     if facts.version == 0:
         return Item("schema", OK, "no tables yet; `cronguard init` or the first run makes them")
     if facts.version < facts.newest:
