@@ -242,7 +242,7 @@ _VERSION_2 = (
 _STEPS: Sequence[Sequence[str]] = (_VERSION_1, _VERSION_2)
 VERSION = len(_STEPS)
 
-BRING_UP = "run any job once: that brings them up to date"
+BRING_UP = "cronguard init brings them up to date"
 VERSION_SQL = "SELECT value FROM meta WHERE name = 'schema_version'"
 
 

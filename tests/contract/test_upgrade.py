@@ -5,6 +5,7 @@ Through a pooler all this is the same.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any, Callable, Iterator, List
 
 import pytest
@@ -160,7 +161,7 @@ def test_looking_into_old_tables_changes_nothing_and_is_no_store_that_is_down(
     with pytest.raises(StoreError, match="older version") as caught:
         looking.count_items("job", WITHIN_S)
     assert not isinstance(caught.value, StoreDown)
-    assert "run any job once" in str(caught.value.hint)
+    assert "cronguard init" in str(caught.value.hint)
     assert told(looking, schema.VERSION_SQL) == [[("1",)]]
     looking.close()
 
@@ -188,13 +189,13 @@ def test_role_that_may_not_change_the_tables_is_told_who_may(
         Statement(f"GRANT USAGE ON SCHEMA {schema_name} TO {guest}"),
         Statement(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema_name} TO {guest}"),
     ]
-    admin = open_store(postgres_url)
-    admin._send(grants, WITHIN_S)
-    with pytest.raises(StoreError, match="version 1, this cronguard needs 2, and only role") as caught:
-        opened(guest_url)
     owner = parts_of(admin_dsn)["user"]
-    assert f"run any job once as role {owner}; then grant" in str(caught.value.hint)
-    admin.prepare(WITHIN_S)
-    admin._send(grants, WITHIN_S)
+    with closing(open_store(postgres_url)) as admin:
+        admin._send(grants, WITHIN_S)
+        with pytest.raises(StoreError, match=f"only role {owner} may .*, and the schema has version 1, not 2") as caught:
+            opened(guest_url)
+        assert "an owner must run: cronguard init" in str(caught.value.hint)
+        assert f"--grant {guest}" in str(caught.value.hint)
+        admin.prepare(WITHIN_S)
+        admin._send(grants, WITHIN_S)
     assert opened(guest_url).add_items("job", [NewItem("a")], WITHIN_S) == 1
-    admin.close()
