@@ -21,7 +21,7 @@ from cronguard.system.crontabs import STDIN, Source, cron_kind, host_sources, re
 from cronguard.system.own_crontab import install_own_crontab, keep_own_crontab, read_own_crontab
 from cronguard.system.program import can_keep_runs, own_program
 from cronguard.system.saving import save
-from cronguard.system.unit_files import read_unit, timer_of
+from cronguard.system.unit_files import drop_ins_of, read_unit, timer_of
 
 _OWN = "crontab"
 _USUAL_CRON = "debian"
@@ -107,7 +107,7 @@ def drop_in_for(request: WrapRequest) -> DropInResult:
         _program(request.program),
         " ".join(options),
     )
-    place = f"{file}.d/cronguard.conf"
+    place = os.path.join(drop_ins_of(file), "cronguard.conf")
     return DropInResult(place, DropIn("", ()), found) if isinstance(found, str) else DropInResult(place, found, "")
 
 

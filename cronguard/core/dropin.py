@@ -21,6 +21,7 @@ _STAYING = frozenset(("forking", "dbus", "notify", "notify-reload", "idle"))
 _ZONE = re.compile(r"\s+([A-Z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*)$")
 _OTHER_CLOCKS = ("OnActiveSec", "OnBootSec", "OnStartupSec", "OnUnitActiveSec", "OnUnitInactiveSec")
 _SANDBOX = ("ProtectSystem", "DynamicUser", "ReadOnlyPaths", "RootDirectory", "RootImage")
+_NETWORK = ("PrivateNetwork", "IPAddressDeny", "RestrictAddressFamilies", "SystemCallFilter")
 _OPEN = frozenset(("no", "false", "full", "true", "yes"))  # none of them closes /var/lib
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -84,7 +85,8 @@ def drop_in(unit: str, service: Sequence[str], timer: Sequence[str], program: st
     schedule, remarks = _schedule(timer)
     own = [*schedule, *([options] if options else []), *_input(settings)]
     words = [f"{prefixes}{program} run {_job_name(unit)}", *own, "--", command]
-    return DropIn(_TEXT.format(" ".join(words)), (*remarks, *_about_places(settings)))
+    said = (*remarks, *_about_places(settings), *_about_network(settings))
+    return DropIn(_TEXT.format(" ".join(words)), said)
 
 
 def _split_prefixes(command: str) -> Tuple[str, str]:
@@ -153,6 +155,13 @@ def _about_places(settings: Sequence[Tuple[str, str]]) -> Tuple[str, ...]:
         f"{', '.join(name + '=' for name in used)}: see that it may write where cronguard keeps its runs: add"
         " StateDirectory=cronguard and Environment=CRONGUARD_STATE_DIR=%S/cronguard, or --store",
     )
+
+
+def _about_network(settings: Sequence[Tuple[str, str]]) -> Tuple[str, ...]:
+    used = [name for name in _NETWORK if (values_of(settings, name) or ["no"])[-1] not in ("no", "false")]
+    if not used:
+        return ()
+    return (f"{', '.join(name + '=' for name in used)}: a shared store or a heartbeat must be reachable from inside",)
 
 
 def _input(settings: Sequence[Tuple[str, str]]) -> Tuple[str, ...]:

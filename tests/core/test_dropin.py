@@ -96,5 +96,6 @@ def test_input_is_handed_on_and_places_are_asked_about() -> None:
     assert " --stdin inherit -- " in made("ExecStart=/bin/x", "Type=oneshot\nStandardInput=file:/x").text
     assert "ProtectSystem=" in made("ExecStart=/bin/x", "Type=oneshot\nProtectSystem=strict").remarks[-1]
     assert "User=" in made("ExecStart=/bin/x", "Type=oneshot\nUser=a").remarks[-1]
+    assert "PrivateNetwork=" in made("ExecStart=/bin/x", "Type=oneshot\nPrivateNetwork=yes").remarks[-1]
     told = "Type=oneshot\nUser=a\nEnvironment=CRONGUARD_STATE_DIR=/x"
     assert all("User=" not in remark for remark in made("ExecStart=/bin/x", told).remarks)

@@ -16,6 +16,7 @@ from cronguard.core.crons import CRONS
 from cronguard.core.crontab import parse_crontab
 from cronguard.core.guard_plans import Wishes
 from cronguard.core.units import calendars, units_of
+from cronguard.system.unit_files import drop_ins_of
 from tests.support.crontabs import SAMPLES
 
 pytestmark = pytest.mark.usual  # systemd's doing, not Python's
@@ -70,6 +71,12 @@ def test_systemd_finds_nothing_wrong_with_the_units_of_real_crontabs(folder: Pat
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_drop_in_for_a_package_s_unit_belongs_into_etc() -> None:
+    assert drop_ins_of("/lib/systemd/system/a.service") == "/etc/systemd/system/a.service.d"
+    assert drop_ins_of("/srv/a.service") == "/srv/a.service.d"
+    assert drop_ins_of("a.service") == "a.service.d"
 
 
 def test_systemd_reads_every_calendar() -> None:
