@@ -12,7 +12,7 @@ from cronguard.commands import wrap as wrap_of
 from cronguard.core.crons import KINDS
 from cronguard.core.crontab import SYSTEM
 from cronguard.core.model import Invocation
-from cronguard.errors import UsageError
+from cronguard.errors import CronguardError, UsageError
 
 _NO_NEWLINE = b"\n\\ No newline at end of file\n"
 
@@ -26,6 +26,7 @@ _NO_NEWLINE = b"\n\\ No newline at end of file\n"
     option("user_field", "--user-field", "a user's name stands before each command, as in /etc/crontab"),
     option("cron", "--cron", f"what reads it: {', '.join(KINDS)} [this host's]", "KIND"),
     option("program", "--cronguard", "the command's path in the lines [this one's]", "PATH"),
+    option("systemd", "--systemd", "print systemd units instead; for a .service a drop-in"),
     option("unwrap", "--unwrap", "take the guards away again that wrap has put there"),
 )
 def wrap(
@@ -34,6 +35,7 @@ def wrap(
     file: Optional[str],
     diff: bool,
     write: bool,
+    systemd: bool,
     unwrap: bool,
     **given: Any,
 ) -> int:
@@ -43,8 +45,11 @@ def wrap(
 
     Example: cronguard wrap /etc/cron.d/backup --timezone Europe/Rome --diff
     """
-    if diff and write:
-        raise UsageError("--diff, --write: only one of them")
+    if diff + write + systemd > 1 or systemd + unwrap > 1:
+        raise UsageError("--diff, --write, --systemd: only one of them, and no --unwrap with --systemd")
+    if systemd:
+        _print_units(wrap_of.WrapRequest(file, **given), invocation)
+        return 0
     result = wrap_of.wrapped(wrap_of.WrapRequest(file, unwrap, write, **given), invocation)
     new = result.wrapped.data
     if diff:
@@ -53,6 +58,28 @@ def wrap(
         print_bytes(new)
     show([one_line(line) for line in _said(result, unwrap, write, given["timeout"])])
     return 0
+
+
+def _print_units(request: wrap_of.WrapRequest, invocation: Invocation) -> None:
+    if (request.file or "").endswith(".service"):
+        _print_drop_in(wrap_of.drop_in_for(request))
+        return
+    result = wrap_of.as_units(request, invocation)
+    for unit in result.units.units:
+        print_bytes(f"# {unit.name}\n{unit.text}\n".encode())
+    said = [f"cronguard: {result.name}:{remark.line}: {remark.text}" for remark in result.units.remarks]
+    counts = f"{result.units.guarded} with a service and a timer, {result.units.left} without"
+    said.append(f"cronguard: {result.name}: {counts}; cron mailed output, systemd logs it")
+    show([one_line(line) for line in said])
+
+
+def _print_drop_in(result: wrap_of.DropInResult) -> None:
+    place, found = result.place, result.drop_in
+    if result.refused:
+        raise CronguardError(f"no drop-in: {place}: {result.refused}")
+    print_bytes((f"# {place}\n" + found.text).encode("utf-8", "surrogateescape") if found.text else b"")
+    said = [f"cronguard: {remark}" for remark in found.remarks]
+    show([one_line(line) for line in said or ([] if found.text else [f"cronguard: {place}: guarded already"])])
 
 
 def _diff(name: str, old: bytes, new: bytes) -> bytes:

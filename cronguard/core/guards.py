@@ -11,7 +11,7 @@ from cronguard.core.crontab import Job, command_places
 
 _OURS = re.compile(
     rb'/[A-Za-z0-9_./+,:@=-]+ run (?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,99}) --cron "(?P<cron>[^"$`\\]*)"'
-    rb"(?: --timezone [A-Za-z0-9_+/-]+)?(?: --timeout [0-9a-z]+)?(?: --stdin inherit)?"
+    rb"(?: --timezone [A-Za-z0-9_+/-]+)?(?: --timeout [0-9a-z.]+)?(?: --stdin inherit)?"
     rb'(?: --shell --| -- "\$SHELL" -c) \'(?P<text>(?:[^\']|\'\\\'\')*)\''
 )
 

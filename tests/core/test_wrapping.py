@@ -120,7 +120,7 @@ TEXTS = st.lists(PIECES, max_size=40).map(b"".join) | st.binary(max_size=60)
 @example(b"* * * * * '\\%'%'\\''", "user", "cronie")
 def test_any_text_wraps_once_and_comes_back(data: bytes, flavour: Optional[str], kind: str) -> None:
     assume(without_ours(data))
-    wishes = WISHES._replace(cron=CRONS[kind], timezone="Europe/Rome", timeout="1h")
+    wishes = WISHES._replace(cron=CRONS[kind], timezone="Europe/Rome", timeout="1.5h")
     result = wrapped(data, flavour, wishes)
     assert wrapped(result.data, flavour, wishes).data == result.data
     assert unwrap(result.data, flavour, wishes.cron).data == ended(data)
