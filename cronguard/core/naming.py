@@ -20,9 +20,10 @@ _MOST_WORDS = 4
 _FALLBACK = "job"
 _DEEPEST = 3
 
-# What only prepares or tests; the job is what comes behind.
-_PREPARING = ": . [ [[ test cd export set sleep source trap true ulimit umask unset mkdir which type hash read for case"
-_BEFORE = frozenset(_PREPARING.split())
+# What only prepares or tests; the job is what comes behind. Words of the shell, and programs, wherever they are.
+_SHELL_WORDS = ": . [[ cd export set source trap ulimit umask unset type hash read for case"
+_OF_THE_SHELL = frozenset(_SHELL_WORDS.split())
+_PREPARING = frozenset(("[", "test", "sleep", "true", "mkdir", "which"))
 # Programs that start another one: their options that take a value, and how many words stand before that other one.
 _STARTERS: Mapping[str, Tuple[str, int]] = {
     "env": ("uCS", 0), "nice": ("n", 0), "ionice": ("cnp", 0), "chrt": ("", 1), "taskset": ("", 1), "nohup": ("", 0),
@@ -119,7 +120,7 @@ def _idea(command: str, depth: int = 0) -> _Idea:
     candidates = [
         words
         for words in map(_command_words, simple_commands(command))
-        if words and _basename(words[0]) not in _BEFORE and words[:2] not in (["command", "-v"], ["command", "-V"])
+        if words and not _only_prepares(words)
     ]
     working = [_without_starters(words) for words in candidates]
     # A program written on the line itself has no name; often it is a random pause before the job.
@@ -128,6 +129,11 @@ def _idea(command: str, depth: int = 0) -> _Idea:
     if line and depth < _DEEPEST:
         return _idea(line, depth + 1)
     return _idea_of_words(chosen or next(iter(map(_command_words, simple_commands(command))), []))
+
+
+def _only_prepares(words: Sequence[str]) -> bool:
+    is_look_up = words[:2] in (["command", "-v"], ["command", "-V"])
+    return is_look_up or words[0] in _OF_THE_SHELL or _basename(words[0]) in _PREPARING
 
 
 def _command_words(simple: Simple) -> List[str]:

@@ -35,6 +35,7 @@ def names(*commands: str, schedule: str = "0 2 * * *") -> List[str]:
         ("php artisan schedule:run", "artisan-schedule-run"),
         ("java -jar /srv/etl.jar --all", "etl"),
         ("curl -fsS https://u:pw@example.com/jobs/export.php?token=s3cr3t", "export"),
+        ("cd /srv/app/current && ./bin/export --day x", "export"),  # not the word of the shell
         ("wget -q https://example.com/cron.php?key=s3cr3t", "example.com-cron"),
         ("for i in 1 2; do /srv/try $i; done", "try"),
         ("PGPASSWORD=x psql -c 'vacuum'", "psql"),
