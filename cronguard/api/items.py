@@ -18,7 +18,9 @@ from cronguard.core.item_settings import ItemsSpec, pass_s, resolve_items
 from cronguard.core.item_texts import checked, item_environment
 from cronguard.core.ledger import fence_from
 from cronguard.core.model import Invocation
+from cronguard.core.names import did_you_mean
 from cronguard.core.queue import NewItem, Reserved
+from cronguard.core.settings import ITEMS
 from cronguard.errors import RunLost, UsageError
 from cronguard.pipeline.draining import Handed, Handled, Pass, Tally
 from cronguard.store.worker import StoreWorker
@@ -30,7 +32,7 @@ from cronguard.workspace import Workspace, open_workspace
 __all__ = ["Added", "NewItem", "Tally", "Work", "add", "drain"]
 
 WITHIN_S = 10.0
-_OURS = ("grace", "parallel")  # settings of processes
+_SETTINGS = [setting.name for setting in ITEMS if setting.name not in ("grace", "parallel")]  # not those of processes
 
 
 class Work:
@@ -141,8 +143,8 @@ def _handled(handler: Handler, work: Work, handed: Handed, spec: ItemsSpec, pass
 
 def _spec(job: str, settings: Mapping[str, Union[str, int, float]], workspace: Workspace) -> ItemsSpec:
     for name in settings:
-        if name in _OURS:
-            raise UsageError(f"{name}: is for handlers that are processes")
+        if name not in _SETTINGS:
+            raise UsageError(f"{name}: no setting of drain{did_you_mean(name, _SETTINGS)}")
     texts = {name: str(value) for name, value in settings.items()}
     options = {**texts, "grace": "0", "parallel": "1"}
     return resolve_items(job, (), options, workspace.document, workspace.file_name).spec

@@ -255,6 +255,9 @@ def _contradictions(spec: JobSpec, choices: Choices) -> List[str]:
         problems.append(f"{choices['key'].blame}: slot: there is no schedule; add --cron, --calendar or --every")
     if spec.catch_up == "oldest" and spec.schedule is None:
         problems.append(f"{choices['catch_up'].blame}: oldest: there is no schedule; add --cron, --calendar or --every")
+    elif spec.catch_up == "oldest" and (spec.key == "none" or spec.run_key is not None):
+        other = "run_key" if spec.run_key is not None else "key"
+        problems.append(f"{choices['catch_up'].blame}: oldest: with {choices[other].blame} no slot is ever missing")
     if spec.redo == "never":
         for name, clash in (("retries", spec.retries > 0), ("on_store_error", spec.on_store_error == "run")):
             if clash:

@@ -52,13 +52,13 @@ def request_for(s: Surroundings, place: Place, run_id: str) -> ClaimRequest:
     )
 
 
-def take(s: Surroundings, request: ClaimRequest) -> Taken:
+def take(s: Surroundings, place: Place, request: ClaimRequest) -> Taken:
     """Look, decide, claim; with `--on-conflict wait` again every second or so, deciding all but the slot anew."""
     for warning in s.store.warnings:
         s.say(Event("store_warning", "warning", {"job": s.spec.job}, warning))
     began = boot_s()
     while True:
-        question = question_for(s, request, boot_s() - began)
+        question = question_for(s, place, boot_s() - began)
         decision = _look_and_claim(s, request, question)
         if isinstance(decision, Claimed):
             return decision
@@ -100,9 +100,8 @@ def decide_on_this_host(s: Surroundings, request: ClaimRequest, question: policy
     return policy.decide(question, policy.NOTHING._replace(holder=holder))
 
 
-def question_for(s: Surroundings, request: ClaimRequest, waited_s: float) -> policy.Question:
-    lateness = None if request.slot is None else (s.now() - request.slot.at_utc).total_seconds()
-    return policy.Question(s.spec, s.force, lateness, waited_s, s.environ.get("CRONGUARD_RUN_ID"))
+def question_for(s: Surroundings, place: Place, waited_s: float) -> policy.Question:
+    return policy.Question(s.spec, s.force, place.late_s(s.now()), waited_s, s.environ.get("CRONGUARD_RUN_ID"))
 
 
 def _about_a_second() -> float:

@@ -15,11 +15,16 @@ from cronguard.system.signals import Signals
 
 
 class Place(NamedTuple):
-    """Which unit of work this invocation is about, fixed before anything is claimed."""
+    """Which unit of work a passage is about, fixed before anything is claimed."""
 
     slot: Optional[Slot]
     run_key: Optional[str]  # None: `--key none`, every run is its own
     at_utc: datetime
+    late_from_utc: Optional[datetime]  # what `--max-late` counts from: the invocation's own slot, whichever it takes
+
+    def late_s(self, now_utc: datetime) -> Optional[float]:
+        """How late a start would be; None: it can never be too late."""
+        return None if self.late_from_utc is None else (now_utc - self.late_from_utc).total_seconds()
 
 
 class Surroundings(NamedTuple):
@@ -49,6 +54,7 @@ class Surroundings(NamedTuple):
     secrets: Tuple[str, ...]  # the command may know them, and print them; they go into no row and no ping
     say: Say
     now: Callable[[], datetime]
+    on_started: Optional[Callable[[], None]] = None  # whenever a command was started; must not block
 
 
 class Passage(NamedTuple):

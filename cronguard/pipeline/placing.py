@@ -74,6 +74,7 @@ def place_at(spec: JobSpec, zone: str, now: datetime) -> Place:
         slot = parse_schedule(spec.schedule, zone).latest(now)
         if slot is None:
             raise ScheduleError(f"--{spec.schedule.kind}: {spec.schedule.text!r}: never occurred before now")
+    late_from = None if slot is None else slot.at_utc
     if spec.run_key is not None:
-        return Place(slot, spec.run_key, now)
-    return Place(slot, None if spec.key == "none" else key_for(spec.key, slot, now, zone), now)
+        return Place(slot, spec.run_key, now, late_from)
+    return Place(slot, None if spec.key == "none" else key_for(spec.key, slot, now, zone), now, late_from)

@@ -22,8 +22,8 @@ class Preview(NamedTuple):
     lines: Tuple[str, ...]
 
 
-def preview(place: Place, question: policy.Question, store: StoreWorker, judge: Judge) -> Preview:
-    """Look, decide, tell. StoreDown when nobody can tell."""
+def preview(place: Place, question: policy.Question, store: StoreWorker, judge: Judge, why: str = "") -> Preview:
+    """Look, decide, tell. `why`: the reason for that place, if there was a choice. StoreDown when nobody can tell."""
     spec = question.spec
     key = place.run_key or ""
     try:
@@ -31,10 +31,10 @@ def preview(place: Place, question: policy.Question, store: StoreWorker, judge: 
     except StoreDown as error:
         raise StoreDown(f"cannot tell what would happen: {error.message}", error.hint) from error
     code, verdict = _verdict(spec, policy.decide(question, sight))
-    return Preview(code, (*_place_lines(spec, place, sight), f"would {verdict}"))
+    return Preview(code, (*_place_lines(spec, place, sight, why), f"would {verdict}"))
 
 
-def _place_lines(spec: JobSpec, place: Place, sight: Sight) -> Tuple[str, ...]:
+def _place_lines(spec: JobSpec, place: Place, sight: Sight, why: str) -> Tuple[str, ...]:
     slot = "none (no schedule)"
     if place.slot is not None:
         slot = f"{place.slot.label} = {place.slot.at_utc.strftime('%Y-%m-%dT%H:%M:%SZ')}"
@@ -44,7 +44,7 @@ def _place_lines(spec: JobSpec, place: Place, sight: Sight) -> Tuple[str, ...]:
         holder = f"run {short_id(found.run_id)} of {found.job}, {found.host} pid {found.pid}"
     return (
         f"job    {spec.job}",
-        f"slot   {slot}",
+        f"slot   {slot}" + (f" ({why})" if why else ""),
         f"key    {place.run_key or 'none: every run is its own'}",
         f"lock   {spec.lock}",
         f"holder {holder}",

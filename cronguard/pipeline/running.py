@@ -69,8 +69,9 @@ def _attempt(
 
     def started(pid: int) -> None:
         note_session(s.state_dir, request.run_id, pid)
-        if start_ping is not None:
-            start_ping()
+        for tell in (start_ping, s.on_started):
+            if tell is not None:
+                tell()
 
     # The claim is ours already: what fails between it and the start (descriptors, threads) goes on record.
     try:

@@ -29,7 +29,7 @@ def run_slot(s: Surroundings, place: Place) -> Passage:
     """Take the slot through. StoreDown when the store is down at the start and the job may not run without it."""
     request = request_for(s, place, new_run_id())
     try:
-        passage = _claimed_or_not(s, request)
+        passage = _claimed_or_not(s, place, request)
     finally:
         if s.host_lock is not None:
             s.host_lock.release()
@@ -37,13 +37,13 @@ def run_slot(s: Surroundings, place: Place) -> Passage:
     return passage
 
 
-def _claimed_or_not(s: Surroundings, request: ClaimRequest) -> Passage:
+def _claimed_or_not(s: Surroundings, place: Place, request: ClaimRequest) -> Passage:
     try:
-        taken = take(s, request)
+        taken = take(s, place, request)
     except StoreDown as error:
         if s.spec.on_store_error != "run":
             raise
-        return _unguarded(s, request, error)
+        return _unguarded(s, place, request, error)
     if isinstance(taken, Claimed):
         return _run(s, request, taken)
     if isinstance(taken, Interrupted):
@@ -75,7 +75,7 @@ def _refused(s: Surroundings, request: ClaimRequest, refusal: policy.Refuse) -> 
     return Passage(exitcodes.OUR_FAULT, "failed", refusal.reason)
 
 
-def _unguarded(s: Surroundings, request: ClaimRequest, error: StoreDown) -> Passage:
+def _unguarded(s: Surroundings, place: Place, request: ClaimRequest, error: StoreDown) -> Passage:
     """`--on-store-error run`: under the host's lock only, loudly, with what this host itself knows to be done."""
     for report in s.spool.reports():
         same = report.request.facts.job == s.spec.job and report.request.run_key == request.run_key
@@ -84,7 +84,7 @@ def _unguarded(s: Surroundings, request: ClaimRequest, error: StoreDown) -> Pass
             fields = {"job": s.spec.job, "key": request.run_key, "reason": "already_done"}
             s.say(Event("skipped", "warning", fields, f"{s.spec.job} was not started: {done.detail} ({error})"))
             return Passage(exitcodes.DONE, "skipped", "already_done")
-    decision = decide_on_this_host(s, request, question_for(s, request, inf))
+    decision = decide_on_this_host(s, request, question_for(s, place, inf))
     if isinstance(decision, policy.SkipIt):
         return _skipped(s, request, decision)
     if isinstance(decision, policy.Refuse):
