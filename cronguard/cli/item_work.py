@@ -5,10 +5,9 @@ Loads no typer, and rich only on a terminal: cron starts this every minute.
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
-from typing import Any, Iterator, Mapping, Optional, Tuple
+from typing import Any, Mapping, Optional, Tuple
 
+from cronguard.cli.bar import Bar, bar_for
 from cronguard.cli.edge import lines_for, print_lines, show
 from cronguard.cli.talk import Talk
 from cronguard.commands import items_work
@@ -30,8 +29,8 @@ def carry_out(
     options = {name: str(value) for name, value in given.items() if value is not None}
     talk = Talk(invocation.log_format, invocation.verbose, invocation.environ)
     request = items_work.WorkRequest(job, words or (), options)
-    with _watch(job, invocation.environ) as watch:
-        worked = items_work.work(request, invocation, talk, watch)
+    with bar_for(job, invocation.environ) as bar:
+        worked = items_work.work(request, invocation, talk, None if bar is None else _Shown(bar))
     print_lines([items_work.summary(worked.tally)])
     if worked.trouble is not None:
         show(lines_for(worked.trouble, job))
@@ -42,34 +41,14 @@ def carry_out(
     return worked.exit_code
 
 
-@contextmanager
-def _watch(job: str, environ: Mapping[str, str]) -> Iterator[Optional[items_work.Watch]]:
-    """A bar where somebody looks on; what handlers print stands beside it, as they print it."""
-    if not os.isatty(2) or environ.get("TERM", "dumb") == "dumb":
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+class _Shown(items_work.Watch):
+    """A pass as a bar."""
 
-    columns = (TextColumn(job), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    progress = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-    try:
-        yield _Bar(progress)
-    finally:
-        progress.stop()
-
-
-class _Bar(items_work.Watch):
-    """Drawn in a thread of its own, which must not be there before the keepers are forked."""
-
-    def __init__(self, progress: Any) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", total=None)
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
 
     def began(self, ready: int) -> None:
-        self._progress.update(self._task, total=ready)
-        self._progress.start()
+        self._bar.begin(ready)
 
     def moved(self, tally: Tally) -> None:
-        failed = f"{tally.failed} failed" if tally.failed else ""
-        self._progress.update(self._task, completed=tally.done + tally.failed, description=failed)
+        self._bar.move(tally.done + tally.failed, f"{tally.failed} failed" if tally.failed else "")
