@@ -224,8 +224,8 @@ def _stretch(
     if request.everything or known <= low:
         return Stretch(low, high), tuple(notes)
     stretch = times.stretch(known, low, high)
-    older = sum(1 for _ in islice(times.units(Stretch(low, min(known, high))), _COUNTED + 1))
-    older -= stretch.lead is not None
+    before = Stretch(low, min(known, high if stretch.lead is None else stretch.lead.slot.at_utc))
+    older = sum(1 for _ in islice(times.units(before), _COUNTED + 1))
     if older > 0:
         count = f"more than {_COUNTED}" if older > _COUNTED else str(older)
         notes.append(f"{count} slots from before the job was known ({known:%Y-%m-%d %H:%MZ}): --all takes them too")
