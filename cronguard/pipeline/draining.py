@@ -182,7 +182,7 @@ class Pass:
     def _worn_out(self, item: Reserved) -> Settlement:
         end = turns.worn_out(item)
         fields = {"job": self._spec.job, "item": item.key, "attempt": item.attempts}
-        self._say(Event("item_dead", "warning", fields, end.message))
+        self._say(Event("item_dead", "warning", fields, end.message or ""))
         self._tally = self._tally._replace(dead=self._tally.dead + 1)
         return end
 

@@ -94,14 +94,14 @@ class _Runner(threading.Thread):
         try:
             handed = self._pass.next(None, self._lease.tell)
             while handed is not None:
-                handed = self._pass.next(self._handle(handed), self._lease.tell)
+                handed = self._pass.next(self._ending_of(handed), self._lease.tell)
         except BaseException as error:  # noqa: BLE001  # raised again in the main thread
             self.bug = error
             self._pass.stop("fault")
         finally:
             self._endings.tell(self._keeper.pid)
 
-    def _handle(self, handed: Handed) -> Handled:
+    def _ending_of(self, handed: Handed) -> Handled:
         spec, item = self._handlers.spec, handed.item
         self._lease.expect(item)
         lease = KeptLease(self._lease, handed.sent_at)

@@ -212,10 +212,14 @@ class SqliteStore(SqlStore):
         self._repeat(switch, deadline)
 
     def _create_file(self) -> None:
-        """SQLite would create it with the umask's mode."""
+        """SQLite would create it with the umask's mode. One that is there is never opened here: closing it again would
+        drop the locks that another connection of this process has on it, and others would write over what that one
+        reads (sqlite.org/howtocorrupt.html, section 2.2)."""
         try:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            pass
         except OSError as problem:
             raise StoreError(f"store: {self.path}: {problem.strerror}", "name another file by --store") from None
 

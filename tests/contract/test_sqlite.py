@@ -20,7 +20,8 @@ from cronguard.errors import StoreDown, StoreError
 from cronguard.store.backend import SqlStore
 from cronguard.store.flock import HostLock, lock_file_name
 from cronguard.store.opening import open_store
-from tests.support.claims import ALIVE, UNKNOWN, WITHIN_S, claimed, finish, request, row_of
+from tests.support.claims import ALIVE, UNKNOWN, WITHIN_S, claimed, facts, finish, now, request, row_of
+from tests.support.processes import ROOT
 
 Opened = Callable[[str], SqlStore]
 
@@ -274,3 +275,23 @@ def test_any_lock_name_is_a_file_name_of_its_own(lock: str) -> None:
 
 def test_plain_lock_name_is_readable() -> None:
     assert lock_file_name("nightly-export") == "nightly-export.lock"
+
+
+def test_second_connection_of_a_process_costs_the_first_none_of_its_locks(sqlite_url: str, opened: Opened) -> None:
+    """POSIX locks belong to the process: closing any descriptor of the file drops them all. Then the next process that
+    leaves takes itself for the last one, removes the log that the first connection reads, and the two drift apart."""
+    first = opened(sqlite_url)
+    first.remember(facts("before"), now(), WITHIN_S)
+    opened(sqlite_url)
+    elsewhere = f"""
+from cronguard.store.opening import open_store
+from tests.support.claims import facts, now
+store = open_store({sqlite_url!r})
+store.prepare(5)
+store.remember(facts("elsewhere"), now(), 5)
+store.close()
+"""
+    subprocess.run([sys.executable, "-c", elsewhere], check=True, cwd=ROOT)
+    assert [row.facts.job for row in first.jobs((), WITHIN_S)] == ["before", "elsewhere"]
+    first.remember(facts("after"), now(), WITHIN_S)
+    assert len(opened(sqlite_url).jobs((), WITHIN_S)) == 3
