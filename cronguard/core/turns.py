@@ -86,6 +86,16 @@ def given_back(item: Reserved) -> Settlement:
     return Settlement(item.key, item.token, "waiting", item.attempts, 0.0, None)
 
 
+def in_turns(items: Sequence[Reserved]) -> List[Reserved]:
+    """One of each group, then the next of each, and so on; within a group the order stays."""
+    places: Dict[str, int] = {}
+    ranked = []
+    for item in items:
+        places[item.group] = places.get(item.group, -1) + 1
+        ranked.append((places[item.group], item))
+    return [item for _, item in sorted(ranked, key=lambda pair: pair[0])]
+
+
 def worn_out(item: Reserved) -> Settlement:
     """Begun as often as it may be, and nobody lived to tell how the last time ended."""
     message = "the worker that began its last attempt did not live to settle it"

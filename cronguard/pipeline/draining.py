@@ -272,7 +272,7 @@ class Pass:
             return False
         for item in answer.items:
             self._turns.took(item.group)
-        self._pool.extend(answer.items)
+        self._pool.extend(turns.in_turns(answer.items))
         return bool(answer.items)
 
     def _give_back_all(self) -> None:

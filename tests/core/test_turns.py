@@ -56,3 +56,8 @@ def test_what_we_ended_ourselves_counts_for_nothing_and_keeps_its_message() -> N
 def test_item_that_outlived_its_last_worker_is_dead_without_another_try() -> None:
     end = turns.worn_out(ITEM)
     assert (end.status, end.attempts) == ("dead", 2)
+
+
+def test_groups_take_turns_within_what_was_taken() -> None:
+    taken = [Reserved(key, key[0], "", 1, 0) for key in ("a1", "a2", "a3", "b1", "c1", "c2")]
+    assert [item.key for item in turns.in_turns(taken)] == ["a1", "b1", "c1", "a2", "c2", "a3"]

@@ -13,16 +13,20 @@ import pytest
 from cronguard.cli.registry import COMMANDS
 from cronguard.core.document import check_document
 from cronguard.core.lint_model import RULES, SEVERITIES
-from cronguard.core.settings import SETTINGS, Setting
+from cronguard.core.settings import ITEMS, SETTINGS, Setting
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `--(?P<name>[a-z-]+) ?(?P<form>[^`]*)` \|\s*(?P<default>[^|]*?)\s*\|", re.MULTILINE)
 BARE = str.maketrans("", "", "`\\")
 
 
+def section(title: str) -> str:
+    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
 def rows() -> Dict[str, Tuple[str, str]]:
     """Option to form and default, as in the table of `run`."""
-    escaped = README.replace("\\|", "\0")
+    escaped = section("Options of run").replace("\\|", "\0")
     return {
         row["name"]: (row["form"].replace("\0", "|"), row["default"].translate(BARE).strip())
         for row in ROW.finditer(escaped)
@@ -39,6 +43,18 @@ def test_option_is_in_the_readme_with_form_and_default(setting: Setting) -> None
 def test_readme_has_no_option_that_does_not_exist() -> None:
     known = {setting.name.replace("_", "-") for setting in SETTINGS} | {"force", "dry-run"}
     assert set(rows()) == known
+
+
+@pytest.mark.parametrize("setting", ITEMS, ids=lambda setting: setting.name)
+def test_option_of_items_work_is_in_the_readme_with_its_default(setting: Setting) -> None:
+    cells = [line.split("|") for line in section("A queue: items").splitlines() if line.startswith("| `--")]
+    shown = {
+        option: default
+        for _, options, defaults, *_ in cells
+        for option, default in zip(options.translate(BARE).split(", "), defaults.translate(BARE).split(", "))
+    }
+    default = {name.strip(): text.strip() for name, text in shown.items()}[f"{setting.option} {setting.metavar}"]
+    assert setting.default in (default, None)
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))

@@ -178,7 +178,8 @@ def test_pause_and_a_lock_that_stays_end_it_with_75(at: At, tmp_path: Path) -> N
 
 def test_signal_ends_it_and_what_it_runs(at: At, tmp_path: Path) -> None:
     known(at)
-    with Started("backfill", "j", "--from", "2026-01-20", "--", "sh", "-c", "echo up; exec sleep 60", env=at()) as filling:
+    line = ("backfill", "j", "--from", "2026-01-20", "--", "sh", "-c", "echo up; exec sleep 60")
+    with Started(*line, env=at()) as filling:
         assert filling.line() == "up"
         filling.process.terminate()
         assert filling.process.wait(30) == 143

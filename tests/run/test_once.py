@@ -147,7 +147,8 @@ def test_unknown_follows_the_jobs_policy(policy: str, code: int, times: int) -> 
 
 def test_process_that_is_left_over_is_still_at_it() -> None:
     """The command is dead with its keeper, but not what it started, wherever that hides."""
-    script = "setsid sh -c 'echo $$ > pid; exec sleep 60' > /dev/null 2>&1 & until test -s pid; do sleep 0.01; done; " + KILL_US
+    away = "setsid sh -c 'echo $$ > pid; exec sleep 60' > /dev/null 2>&1 &"
+    script = f"{away} until test -s pid; do sleep 0.01; done; {KILL_US}"
     assert once("k", *AT_LEAST, "--", "sh", "-c", script).returncode == -signal.SIGKILL
     pid = int(Path("pid").read_text())
     try:
