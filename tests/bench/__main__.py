@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Callable, Dict, List, Optional, Sequence, TypeVar
 
-from tests.bench import looking, measures
+from tests.bench import draining, looking, measures
 from tests.bench.contenders import BARE, FLOOR, Contender, lineup
 from tests.support import postgres
 
@@ -30,12 +30,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20, help="counted rounds of short runs (20)")
     parser.add_argument("--dsn", help="PostgreSQL to use; without it the embedded one, if it is installed")
     parser.add_argument("--short", action="store_true", help="leave out the gigabyte and the 200 at once")
-    parser.add_argument("--only", choices=["looking"], help="only that table, which the others leave out")
+    parser.add_argument("--only", choices=["looking", "draining"], help="only that table, which the others leave out")
     options = parser.parse_args()
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cg-bench-")))
         if options.only == "looking":
             _looking(work, options.dsn or _own_server(stack))
+            return
+        if options.only == "draining":
+            _draining(work, options.dsn or _own_server(stack))
             return
         contenders = lineup(work, options.dsn or _own_server(stack), stack)
         _short_runs(contenders, work, options.rounds)
@@ -43,6 +46,13 @@ def main() -> None:
         if not options.short:
             _output(contenders)
             _herds(contenders)
+
+
+def _draining(work: Path, dsn: Optional[str]) -> None:
+    rates = draining.measured(work, dsn)
+    rows = [[rate.store, rate.what, f"{rate.per_s:.0f}", f"{rate.times:.2f}"] for rate in rates]
+    title = f"{draining.WORKERS} workers on {draining.ITEMS} items ({draining.COMMANDS} for commands)"
+    _table(title, ["", "", "items/s", "x bare"], rows)
 
 
 def _own_server(stack: ExitStack) -> Optional[str]:
