@@ -5,10 +5,9 @@ Loads no typer, and rich only on a terminal: cron starts this every minute.
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
-from typing import Any, Iterator, Mapping, Optional, Tuple
+from typing import Any, Mapping, Optional, Tuple
 
+from cronguard.cli.bar import progress_bar
 from cronguard.cli.edge import lines_for, print_lines, show
 from cronguard.cli.talk import Talk
 from cronguard.commands import items_work
@@ -30,7 +29,8 @@ def carry_out(
     options = {name: str(value) for name, value in given.items() if value is not None}
     talk = Talk(invocation.log_format, invocation.verbose, invocation.environ)
     request = items_work.WorkRequest(job, words or (), options)
-    with _watch(job, invocation.environ) as watch:
+    with progress_bar(job, invocation.environ) as progress:
+        watch = None if progress is None else _Bar(progress)
         worked = items_work.work(request, invocation, talk, watch)
     print_lines([items_work.summary(worked.tally)])
     if worked.trouble is not None:
@@ -42,26 +42,7 @@ def carry_out(
     return worked.exit_code
 
 
-@contextmanager
-def _watch(job: str, environ: Mapping[str, str]) -> Iterator[Optional[items_work.Watch]]:
-    """A bar where somebody looks on; what handlers print stands beside it, as they print it."""
-    if not os.isatty(2) or environ.get("TERM", "dumb") == "dumb":
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(job), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    progress = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-    try:
-        yield _Bar(progress)
-    finally:
-        progress.stop()
-
-
 class _Bar(items_work.Watch):
-    """Drawn in a thread of its own, which must not be there before the keepers are forked."""
-
     def __init__(self, progress: Any) -> None:
         self._progress = progress
         self._task = progress.add_task("", total=None)

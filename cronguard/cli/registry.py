@@ -28,6 +28,7 @@ COMMANDS: Dict[str, Entry] = {
     "report": Entry("publishing", "report", "Write a page to look at: slots, durations, what is wrong."),
     "metrics": Entry("publishing", "metrics", "Write numbers of each job for Prometheus."),
     "check": Entry("check", "check", "Find what did not run, is stuck or keeps failing; tell people once."),
+    "backfill": Entry("backfill", "backfill", "Make up missing slots, oldest first, one at a time."),
     "once": Entry("once", "once", "Do one thing once, however often it is tried: a mail, a payment, a call."),
     "checkpoint": Entry("checkpoint", "checkpoint", "Keep where a job got to, so that no older run puts it back."),
     "items": Entry("items", "items", "Work through a queue: each item once, failures again, groups apart."),

@@ -8,7 +8,7 @@ next start, on whatever host, begins behind it.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from cronguard.core import overdue
 from cronguard.core.durations import format_duration
@@ -39,15 +39,21 @@ class Search(NamedTuple):
     until_utc: datetime
 
 
-def search(job: str, times: Timetable, stretch: Stretch, store: StoreWorker, within_s: float) -> Iterator[Search]:
+def search(job: str, times: Timetable, stretch: Stretch, store: StoreWorker) -> Iterator[Search]:
     """The missing units of a stretch, page by page, oldest first."""
-    budget = Budget(within_s)
     for page in times.pages(stretch):
-        keys = [unit.key for unit in page]
-        undone = store.call(lambda opened, keys=keys: opened.undone(job, keys, budget.left()), budget.left())  # type: ignore[misc]
-        claims = store.call(lambda opened, keys=undone: opened.claims(job, keys, budget.left()), budget.left())  # type: ignore[misc]
+        undone, claims = _asked(job, [unit.key for unit in page], store)
         until = page[-1].slot.at_utc + timedelta.resolution
         yield Search(page, missing_of(page, frozenset(undone), claims, stretch.lead), until)
+
+
+def _asked(job: str, keys: List[str], store: StoreWorker) -> Tuple[List[str], Dict[str, int]]:
+    """Which of the keys have no success, and how often each of those was claimed."""
+    budget = Budget(FIND_S)
+    undone = store.call(lambda opened: opened.undone(job, keys, budget.left()), budget.left())
+    if not undone:
+        return [], {}
+    return undone, store.call(lambda opened: opened.claims(job, undone, budget.left()), budget.left())
 
 
 def place_of(unit: Missing, at_utc: datetime, late_from_utc: Optional[datetime]) -> Place:
@@ -105,7 +111,7 @@ def _oldest(spec: JobSpec, row: JobRow, own: Place, zone: str, store: StoreWorke
     stretch = _unsettled(row, whole)
     most = most_claims(spec.redo)
     given_up: List[Missing] = []
-    for found in search(spec.job, times, stretch, store, FIND_S):
+    for found in search(spec.job, times, stretch, store):
         older = [each for each in found.missing if each.key != own.run_key]
         wanted = next((each for each in older if each.claims < most), None)
         given_up += older[: PAGE - len(given_up)] if wanted is None else older[: older.index(wanted)]
