@@ -55,6 +55,8 @@ def find_gaps(job: str, times: Timetable, wanted: Wanted, store: StoreWorker) ->
     stretch, before_known = Stretch(low, high), 0
     if wanted.known_utc is not None:
         stretch = times.stretch(wanted.known_utc, low, high)
+        if stretch.lead is not None and before is not None and stretch.lead.slot.at_utc <= before:
+            stretch = Stretch(stretch.lead.slot.at_utc, high)  # whether it was tried is no longer known
         owed = stretch.low_utc if stretch.lead is None else stretch.lead.slot.at_utc
         before_known = _count(times, low, min(owed, high))
     missing: List[Missing] = []
