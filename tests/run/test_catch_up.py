@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import pytest
 
+from cronguard.core.config import resolve_job
+from cronguard.core.model import Event, RunRequest
+from cronguard.errors import StoreDown
+from cronguard.pipeline.catching_up import choose_or_latest
+from cronguard.pipeline.placing import place_at
+from cronguard.store.worker import StoreWorker
 from tests.support.cronguard import Started, cronguard, environment, history
 
 HOURLY = ("--cron", "0 * * * *", "--timezone", "UTC", "--timeout", "60s")
@@ -113,16 +120,35 @@ def test_a_dry_run_says_which_slot_and_why() -> None:
     assert "(nothing older is missing)" in start(at("00:30:00"), *OLDEST, "--dry-run").stdout
 
 
-def test_without_the_store_the_latest_slot_is_taken_and_said(tmp_path: Path) -> None:
-    """One that does not answer like a store of ours is down at once, without patience."""
-    foreign = sqlite3.connect(str(tmp_path / "foreign.db"))
-    foreign.execute("CREATE TABLE meta (other)")
-    foreign.close()
-    away = at("03:00:03", CRONGUARD_STORE=f"sqlite:{tmp_path}/foreign.db")
-    done = start(away, *OLDEST, "--on-store-error", "run")
-    assert (done.returncode, done.stdout[11:13]) == (0, "03")
-    assert "takes its latest slot" in done.stderr
-    assert "UNGUARDED" in done.stderr
+class Down:
+    """A store that does not answer."""
+
+    name, leased, warnings = "postgresql://db.example/app", True, ()
+
+    def prepare(self, within_s: float) -> None:
+        raise StoreDown(f"store: {self.name}: connection refused")
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("policy", ["run", "fail"])
+def test_without_the_store_the_latest_slot_is_taken_if_the_job_may_and_said(policy: str) -> None:
+    options = {"cron": "0 * * * *", "timezone": "UTC", "catch_up": "oldest", "on_store_error": policy}
+    spec = resolve_job(RunRequest("j", ("true",), options), {}, "", {}).spec
+    own = place_at(spec, "UTC", datetime(2026, 1, 20, 3, tzinfo=timezone.utc))
+    said: List[Event] = []
+    worker: Any = StoreWorker(Down())  # type: ignore[arg-type]
+    try:
+        if policy == "fail":
+            with pytest.raises(StoreDown):
+                choose_or_latest(spec, "UTC", own, worker, said.append)
+        else:
+            assert choose_or_latest(spec, "UTC", own, worker, said.append) == own
+            assert [event.name for event in said] == ["not_caught_up"]
+            assert "takes its latest slot" in said[0].text
+    finally:
+        worker.close(1.0)
 
 
 @pytest.mark.parametrize("option", [("--key", "none"), ("--run-key", "x")])
