@@ -1,4 +1,4 @@
-"""A bar on stderr for work that has many parts, where somebody looks on. Loads rich only then."""
+"""A progress bar on stderr, where somebody looks on. What a command prints stands beside it, as it prints it."""
 
 from __future__ import annotations
 
@@ -6,36 +6,22 @@ import os
 from contextlib import contextmanager
 from typing import Any, Iterator, Mapping, Optional
 
-
-class Bar:
-    """Drawn in a thread of its own from `begin` on, which must not be there before the keepers are forked."""
-
-    def __init__(self, progress: Any) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", total=None)
-
-    def begin(self, total: int) -> None:
-        """So many parts there are."""
-        self._progress.update(self._task, total=total)
-        self._progress.start()
-
-    def move(self, completed: int, words: str) -> None:
-        """So many are done; `words` stand behind the bar."""
-        self._progress.update(self._task, completed=completed, description=words)
+CLEARED = b"\r\x1b[2K"  # what to write before a line of ours, so that no half of a bar stands before it
 
 
 @contextmanager
-def bar_for(job: str, environ: Mapping[str, str]) -> Iterator[Optional[Bar]]:
-    """None where nobody looks on; what commands print stands beside the bar, as they print it."""
+def progress_bar(title: str, environ: Mapping[str, str]) -> Iterator[Optional[Any]]:
+    """rich's Progress, not started yet: it is drawn in a thread of its own, which must not be there before a keeper is
+    forked. None without a terminal to draw on."""
     if not os.isatty(2) or environ.get("TERM", "dumb") == "dumb":
         yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(job), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     progress = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
     try:
-        yield Bar(progress)
+        yield progress
     finally:
         progress.stop()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Tuple
 
-from cronguard.cli.bar import Bar, bar_for
+from cronguard.cli.bar import progress_bar
 from cronguard.cli.edge import lines_for, print_lines, show
 from cronguard.cli.talk import Talk
 from cronguard.commands import items_work
@@ -29,8 +29,9 @@ def carry_out(
     options = {name: str(value) for name, value in given.items() if value is not None}
     talk = Talk(invocation.log_format, invocation.verbose, invocation.environ)
     request = items_work.WorkRequest(job, words or (), options)
-    with bar_for(job, invocation.environ) as bar:
-        worked = items_work.work(request, invocation, talk, None if bar is None else _Shown(bar))
+    with progress_bar(job, invocation.environ) as progress:
+        watch = None if progress is None else _Bar(progress)
+        worked = items_work.work(request, invocation, talk, watch)
     print_lines([items_work.summary(worked.tally)])
     if worked.trouble is not None:
         show(lines_for(worked.trouble, job))
@@ -41,14 +42,15 @@ def carry_out(
     return worked.exit_code
 
 
-class _Shown(items_work.Watch):
-    """A pass as a bar."""
-
-    def __init__(self, bar: Bar) -> None:
-        self._bar = bar
+class _Bar(items_work.Watch):
+    def __init__(self, progress: Any) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=None)
 
     def began(self, ready: int) -> None:
-        self._bar.begin(ready)
+        self._progress.update(self._task, total=ready)
+        self._progress.start()
 
     def moved(self, tally: Tally) -> None:
-        self._bar.move(tally.done + tally.failed, f"{tally.failed} failed" if tally.failed else "")
+        failed = f"{tally.failed} failed" if tally.failed else ""
+        self._progress.update(self._task, completed=tally.done + tally.failed, description=failed)

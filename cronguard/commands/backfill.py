@@ -1,243 +1,317 @@
-"""`backfill`: make up missing slots of a stretch of time, oldest first, one at a time.
+"""`cronguard backfill`: what is missing in a stretch of time, and making it up.
 
-Which slots a job has is what the line or the config file says, else what the store remembers. Nothing is proposed from
-before the job was known, unless asked for (FR-82), nor what was pruned: whether that was done nobody knows any more.
+How the job runs is what the command line and the config file say, and beyond that what the store remembers of it: most
+crontab lines give the schedule as an option, and whoever repairs at night does not know it by heart. A slot is missing
+only if the job was known, with the same schedule, zone and key, when it was due: before that nobody knows what was
+done, or under which key. One start ping and one terminal ping for the whole (FR-49).
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from cronguard.core.config import resolve_job, resolve_settings
-from cronguard.core.instants import parse_instant
-from cronguard.core.missing import Missing, Stretch, Timetable
+from cronguard.core import exitcodes
+from cronguard.core.config import resolve_job, resolve_settings, text_as_given
+from cronguard.core.document import table_of
+from cronguard.core.instants import local_text, parse_instant, utc_text
+from cronguard.core.missing import Missing, Timetable
 from cronguard.core.model import Event, Invocation, JobRow, JobSpec, RunRequest, Say
+from cronguard.core.names import no_such_job
+from cronguard.core.overdue import known_since
 from cronguard.core.schedule import parse_schedule
+from cronguard.core.settings import RIVALS
 from cronguard.core.values import judged, whole_number
-from cronguard.errors import CronguardError, ScheduleError, UsageError
-from cronguard.pipeline.backfilling import Made, Progress, backfill
-from cronguard.pipeline.catching_up import FIND_S, search
+from cronguard.core.zones import is_utc
+from cronguard.errors import ConfigError, CronguardError, ScheduleError, UsageError
+from cronguard.pipeline.backfilling import Filled, Plan, Tally, Watch, fill
 from cronguard.pipeline.delivering import deliver_spooled
+from cronguard.pipeline.gaps import MOST, Gaps, Wanted, find_gaps, say_left_out
+from cronguard.pipeline.passage import Surroundings
 from cronguard.pipeline.placing import zone_for
 from cronguard.pipeline.surroundings import Ground, Tools, fail_ping, surroundings
 from cronguard.store.worker import StoreWorker
 from cronguard.system import clock, host
-from cronguard.system.keeper import fork_keeper
+from cronguard.system.clock import boot_s
+from cronguard.system.identity import new_run_id
+from cronguard.system.keeper import Keeper, fork_keeper
+from cronguard.system.pinger import Ping, Pinger
 from cronguard.system.signals import Signals
 from cronguard.workspace import Workspace, open_workspace
 
-MOST = 1_000_000
-_COUNTED = 1000  # slots from before the job was known: more than that are `more than`
-# Settings that mean something else, or nothing, where each slot has its own key and is late by nature.
-_NOT_HERE = ("run_key", "catch_up", "look_back", "max_late", "jitter")
+WITHIN_S = 10.0
+
+# Settings that mean nothing here, whatever config file or remembered job say.
+_SET_ASIDE = {"catch_up": "latest", "max_late": "none", "jitter": "0"}
 
 
 class BackfillRequest(NamedTuple):
-    """`run` as for a run; the others as typed. `everything`: also what is older than the job itself."""
+    """`run`: job, command and options as `run` takes them, and its `force` and `dry_run`; the others as typed."""
 
     run: RunRequest
-    begin: Optional[str]
-    end: Optional[str]
-    most: Optional[str]
-    everything: bool
+    start: Optional[str]
+    end: Optional[str] = None
+    most: Optional[str] = None
+    whole: bool = False
 
 
-class Plan(NamedTuple):
-    """`missing`, oldest first, at most as many as were asked for; `more`: how many beyond that. `notes`: what was left
-    out and why."""
-
-    job: str
-    zone: str
-    missing: Tuple[Missing, ...]
-    more: int
-    notes: Tuple[str, ...]
-
-
-class Backfilled(NamedTuple):
-    """`made` is None after a dry run."""
-
-    plan: Plan
-    made: Optional[Made]
-
-
-class _Job(NamedTuple):
-    """What is to be gone through."""
+class Found(NamedTuple):
+    """`--dry-run`: what would be made up."""
 
     spec: JobSpec
     zone: str
-    times: Timetable
-    plan: Plan
+    gaps: Gaps
 
 
-def run_backfill(request: BackfillRequest, invocation: Invocation, say: Say, progress: Progress) -> Backfilled:
-    """One invocation. Raises CronguardError (exit code 125) when cronguard could not do its part."""
+class Backfilled(NamedTuple):
+    """`trouble`: why cronguard could not do its part, None if it could. `tail` is for `--quiet` after a failure."""
+
+    exit_code: int
+    tally: Tally
+    more: bool
+    trouble: Optional[CronguardError]
+    tail: bytes = b""
+
+
+class _Scene(NamedTuple):
+    """What the job is, as of when."""
+
+    request: BackfillRequest
+    spec: JobSpec
+    zone: str
+    row: Optional[JobRow]
+    now_utc: datetime
+
+
+def find(request: BackfillRequest, invocation: Invocation, say: Say) -> Found:
+    """What a backfill would make up; touches nothing. CronguardError when nobody can tell."""
+    workspace = open_workspace(invocation, request.run.job)
+    worker = workspace.worker()
+    try:
+        scene = _scene(request, workspace, worker, invocation, say)
+        return Found(scene.spec, scene.zone, _gaps(scene, worker, say))
+    finally:
+        worker.close(1.0)
+
+
+def backfill(request: BackfillRequest, invocation: Invocation, say: Say, watch: Watch) -> Backfilled:
+    """Make it up. Raises CronguardError (exit code 125) when it could not begin."""
     signals = Signals()
     signals.install()
     notice = clock.test_notice(invocation.environ)
     if notice:
         say(Event("test_mode", "warning", {"job": request.run.job}, notice))
+    document: Mapping[str, object] = {}
     try:
-        return _run(request, invocation, signals, say, progress)
+        workspace = open_workspace(invocation, request.run.job)
+        document = workspace.document
+        host.state_dir(invocation.environ)
+        keeper = fork_keeper()
+        try:
+            return _with_keeper(request, workspace, keeper, signals, invocation, say, watch)
+        finally:
+            keeper.goodbye()
     except CronguardError as error:
-        if not request.run.dry_run:
-            fail_ping(request.run, _document(request.run, invocation), invocation.environ, error)
+        fail_ping(request.run, document, invocation.environ, error)
         raise
     finally:
         signals.restore()
 
 
-def as_json(plan: Plan) -> Dict[str, object]:
-    """The JSON of `--dry-run`, version 1: keys are only ever added."""
-    slots = [
-        {
-            "key": unit.key,
-            "local": unit.slot.local.isoformat(),
-            "utc": unit.slot.at_utc.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "note": unit.slot.note,
-            "claims": unit.claims,
-        }
-        for unit in plan.missing
-    ]
-    return {
-        "version": 1, "job": plan.job, "zone": plan.zone, "slots": slots, "more": plan.more, "notes": list(plan.notes)
-    }  # fmt: skip
-
-
-def _run(
-    request: BackfillRequest, invocation: Invocation, signals: Signals, say: Say, progress: Progress
+def _with_keeper(
+    request: BackfillRequest,
+    workspace: Workspace,
+    keeper: Keeper,
+    signals: Signals,
+    invocation: Invocation,
+    say: Say,
+    watch: Watch,
 ) -> Backfilled:
-    most = MOST if request.most is None else judged("--max", whole_number(1, MOST), request.most)
-    if not request.begin:
-        raise UsageError("--from: missing", "say since when: an instant, a date, or a duration ago such as 36h")
-    workspace = open_workspace(invocation, request.run.job)
-    spec = _spec(request.run, workspace, invocation.environ, say)
-    if request.run.dry_run:
-        worker = workspace.worker()
-        try:
-            return Backfilled(_planned(request, spec, most, worker, invocation, say).plan, None)
-        finally:
-            worker.close(1.0)
-    host.state_dir(invocation.environ)
-    keeper = fork_keeper()
+    worker = workspace.worker()
     try:
-        worker = workspace.worker()
-        try:
-            worker.call(lambda store: store.prepare(FIND_S), FIND_S)
-            job = _planned(request, spec, most, worker, invocation, say)
-            ground = Ground(invocation.environ, workspace.state_dir, workspace.spool_dir, workspace.store)
-            tools = Tools(keeper, worker, signals, say)
-            s = surroundings(job.spec, job.zone, "backfill", request.run.force, ground, tools)
-            deliver_spooled(s.store, s.spool, {"job": spec.job}, say)
-            return Backfilled(job.plan, backfill(s, job.times, job.plan.missing, progress))
-        finally:
-            worker.close(1.0)
+        worker.call(lambda store: store.prepare(WITHIN_S), WITHIN_S)
+        scene = _scene(request, workspace, worker, invocation, say)
+        ground = Ground(invocation.environ, workspace.state_dir, workspace.spool_dir, workspace.store)
+        tools = Tools(keeper, worker, signals, say)
+        s = surroundings(scene.spec, scene.zone, "backfill", False, ground, tools)
+        # A host whose runs may do without the store shares their lock with us; we ourselves need the store.
+        s = s._replace(spec=scene.spec._replace(on_store_error="fail"))
+        deliver_spooled(worker, s.spool, {"job": scene.spec.job}, say)
+        gaps = _gaps(scene, worker, say)
+        plan = Plan(_times(scene), gaps.missing, scene.now_utc, gaps.unknown)
+        return _result(scene, gaps, _fill(s, plan, watch), say)
     finally:
-        keeper.goodbye()
+        worker.close(1.0)
 
 
-def _document(request: RunRequest, invocation: Invocation) -> Mapping[str, object]:
-    """The config file, if it can be read: the error may be that it cannot."""
-    try:
-        return open_workspace(invocation, request.job).document
-    except CronguardError:
-        return {}
+def _fill(s: Surroundings, plan: Plan, watch: Watch) -> Filled:
+    """With the pings of the whole: a start ping with the first command, and none at all if nothing was begun."""
+    if s.ping_url is None:
+        return fill(s, plan, watch)
+    pinger = Pinger(s.ping_url, s.spec.ping_style, new_run_id())
+    began = boot_s()
+    started: List[bool] = []
+
+    def start() -> None:
+        if not started:
+            started.append(True)
+            pinger.start()
+
+    filled = fill(s._replace(ping_url=None, on_started=start), plan, watch)
+    stop = filled.stop
+    if started or filled.tally.failed or (stop is not None and stop.trouble is not None):
+        ping = Ping("success") if stop is None else Ping("fail", message=f"slot {stop.key}: {stop.why}")
+        told = pinger.finish(ping, b"" if stop is None else stop.tail, boot_s() - began)
+        if "not delivered" in told:
+            s.say(Event("ping_failed", "warning", {"job": s.spec.job}, f"heartbeat of {s.spec.job}: {told}"))
+    return filled
 
 
-# --- what is asked for ---
+def _result(scene: _Scene, gaps: Gaps, filled: Filled, say: Say) -> Backfilled:
+    stop, tally = filled.stop, filled.tally
+    if stop is None:
+        return Backfilled(exitcodes.DONE, tally, gaps.more, None)
+    rest = f"{tally.left + tally.failed} of {len(gaps.missing)} are not done; the same command goes on with them"
+    say(Event("stopped", "error", {"job": scene.spec.job, "key": stop.key}, f"{stop.why}; {rest}"))
+    tail = stop.tail if scene.spec.quiet else b""
+    return Backfilled(stop.leave_with, tally, gaps.more, stop.trouble, tail)
 
 
-def _spec(request: RunRequest, workspace: Workspace, environ: Mapping[str, str], say: Say) -> JobSpec:
-    """The job's settings for this: without those that make no sense here, and patient with who holds the lock."""
-    for name in _NOT_HERE:
-        if name in request.options:
-            raise UsageError(f"--{name.replace('_', '-')}: not for a backfill: each slot has its own key and is late")
-    resolve = resolve_settings if request.dry_run else resolve_job
-    resolved = resolve(request, workspace.document, workspace.file_name, environ)
-    for warning in resolved.warnings:
-        say(Event("setting", "warning", {"job": request.job}, warning))
+# --- what the job is ---
+
+
+def _scene(
+    request: BackfillRequest, workspace: Workspace, worker: StoreWorker, invocation: Invocation, say: Say
+) -> _Scene:
+    job, environ = request.run.job, invocation.environ
+    row = next(iter(worker.call(lambda store: store.jobs((job,), WITHIN_S), WITHIN_S)), None)
+    if text_as_given("run_key", request.run, workspace.document, environ) is not None:
+        raise ConfigError(["run_key: its keys are not worked out from the schedule, so nobody knows what is missing"])
+    options = {**_remembered(row, request.run, workspace.document, environ), **request.run.options, **_SET_ASIDE}
+    resolve = resolve_settings if request.run.dry_run else resolve_job
+    asked = request.run._replace(options=options)
+    resolved = resolve(asked, workspace.document, workspace.file_name, environ)
     spec = resolved.spec
-    patient = "wait" if spec.on_conflict == "skip" else spec.on_conflict
-    return spec._replace(run_key=None, catch_up="latest", max_late_s=None, on_conflict=patient)
-
-
-def _planned(
-    request: BackfillRequest, spec: JobSpec, most: int, worker: StoreWorker, invocation: Invocation, say: Say
-) -> _Job:
-    row = next(iter(worker.call(lambda store: store.jobs((spec.job,), FIND_S), FIND_S)), None)
-    spec = _with_schedule(spec, row)
-    zone = zone_for(spec, say)
-    assert spec.schedule is not None
-    times = Timetable(parse_schedule(spec.schedule, zone), spec.key, zone)
-    now_utc = clock.now_utc(invocation.environ)
-    low, high = _range(request, zone, now_utc)
-    stretch, notes = _stretch(request, times, row, low, high)
-    found = _missing(request, spec.job, times, stretch, worker)
-    plan = Plan(spec.job, zone, tuple(found[:most]), max(0, len(found) - most), notes)
-    return _Job(spec, zone, times, plan)
-
-
-def _with_schedule(spec: JobSpec, row: Optional[JobRow]) -> JobSpec:
-    """The line's and the file's schedule, else the one that the job last ran with, with its zone and key."""
-    if spec.schedule is None and row is not None and row.facts.schedule is not None:
-        facts = row.facts
-        spec = spec._replace(schedule=facts.schedule, timezone=spec.timezone or facts.zone, key=facts.key)
+    for warning in resolved.warnings:
+        say(Event("setting", "warning", {"job": job}, warning))
     if spec.schedule is None:
-        raise UsageError(
-            f"no schedule: {spec.job}: neither the line, nor the config file, nor an earlier run has one",
-            "give --cron, --calendar or --every",
-        )
+        if row is None and job not in table_of(workspace.document, "jobs"):
+            raise no_such_job(job, table_of(workspace.document, "jobs"))
+        what = f"no schedule: {job}: neither the command line, the config file nor its last run has one"
+        raise UsageError(what, "add --cron, --calendar or --every")
     if spec.key == "none":
-        raise UsageError(f"--key: none: no slot of {spec.job} is ever done, so none is missing", "give another --key")
-    return spec
+        raise UsageError("--key: none: every run is its own, so no slot is ever missing", "say what once means")
+    if request.run.force:
+        spec = spec._replace(redo="failed")
+    return _Scene(request, spec, zone_for(spec, say), row, clock.now_utc(environ))
 
 
-def _range(request: BackfillRequest, zone: str, now_utc: datetime) -> Tuple[datetime, datetime]:
-    """From and to, exclusive; what is not due yet is not missing."""
+def _remembered(
+    row: Optional[JobRow], request: RunRequest, document: Mapping[str, object], environ: Mapping[str, str]
+) -> Dict[str, str]:
+    """What nobody says now and the store knows: when the job is due, what once means, how long it may take."""
+    if row is None or row.facts.schedule is None:
+        return {}
+    facts, schedule = row.facts, row.facts.schedule
+    known = {"timezone": facts.zone, "key": facts.key, "redo": facts.redo, "grace": _seconds(facts.grace_s)}
+    known["timeout"] = _seconds(facts.timeout_s or 0)
+    if row.last_run is not None:
+        known["lock"] = row.last_run.lock
+
+    def is_given(name: str) -> bool:
+        return text_as_given(name, request, document, environ) is not None
+
+    remembered = {name: text for name, text in known.items() if not is_given(name)}
+    if not any(is_given(kind) for kind in RIVALS[0]):
+        remembered[schedule.kind] = schedule.text
+    return remembered
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.3f}s" if seconds else "0"
+
+
+def _times(scene: _Scene) -> Timetable:
+    assert scene.spec.schedule is not None
+    return Timetable(parse_schedule(scene.spec.schedule, scene.zone), scene.spec.key, scene.zone)
+
+
+# --- what is missing ---
+
+
+def _gaps(scene: _Scene, worker: StoreWorker, say: Say) -> Gaps:
+    wanted = _wanted(scene)
+    gaps = find_gaps(scene.spec.job, _times(scene), wanted, worker)
+    if scene.row is None:
+        text = "the job has never run: all of the time asked for is taken; to go on later after a stop add --all"
+        say(Event("new_job", "warning", {"job": scene.spec.job}, text))
+    say_left_out(scene.spec.job, wanted, gaps, say)
+    return gaps
+
+
+def _wanted(scene: _Scene) -> Wanted:
+    request, row, now_utc = scene.request, scene.row, scene.now_utc
+    low = _instant("--from", request.start, scene)
     due = now_utc + timedelta.resolution
-    low = _instant("--from", str(request.begin), zone, now_utc)
-    high = due if request.end is None else _instant("--to", request.end, zone, now_utc)
+    high = due if request.end is None else min(_instant("--to", request.end, scene), due)
     if low >= high:
-        raise UsageError(f"--from: {request.begin}: not before the end", "--to is exclusive, and now without it")
-    return low, min(high, due)
+        raise UsageError(f"--from: {request.start}: not before {'now' if high == due else '--to'}")
+    return Wanted(
+        low_utc=low,
+        high_utc=high,
+        most=MOST if request.most is None else judged("--max", whole_number(1, MOST), request.most),
+        known_utc=None if row is None or request.whole else _known_since(row, scene),
+        pruned_before_utc=None if row is None else row.pruned_before_utc,
+        forced=request.run.force,
+        retried=scene.spec.redo != "never",
+    )
 
 
-def _instant(option: str, text: str, zone: str, now_utc: datetime) -> datetime:
+def _known_since(row: JobRow, scene: _Scene) -> datetime:
+    """Never, if what it is to be now is not what it was when it last ran."""
+    known = (row.facts.schedule, row.facts.zone, row.facts.key)
+    return known_since(row) if known == (scene.spec.schedule, scene.zone, scene.spec.key) else scene.now_utc
+
+
+def _instant(option: str, text: Optional[str], scene: _Scene) -> datetime:
+    if text is None:
+        raise UsageError(f"no {option}: since when?", f"write {option} 2026-01-20 or, for so long ago, {option} 36h")
     try:
-        return parse_instant(text, zone, now_utc)
+        return parse_instant(text, scene.zone, scene.now_utc)
     except ScheduleError as error:
         raise UsageError(f"{option}: {error.message}", error.hint) from None
 
 
-def _stretch(
-    request: BackfillRequest, times: Timetable, row: Optional[JobRow], low: datetime, high: datetime
-) -> Tuple[Stretch, Tuple[str, ...]]:
-    """The part of the range that is proposed, and what of it is not."""
-    if row is None:
-        return Stretch(low, high), ()
-    notes: List[str] = []
-    known, pruned = row.first_seen_utc, row.pruned_before_utc
-    if pruned is not None and pruned >= low and not request.run.force:
-        low = pruned + timedelta.resolution
-        notes.append(f"slots up to {pruned:%Y-%m-%d %H:%MZ} were pruned: nobody knows any more whether they were done")
-    if request.everything or known <= low:
-        return Stretch(low, high), tuple(notes)
-    stretch = times.stretch(known, low, high)
-    before = Stretch(low, min(known, high if stretch.lead is None else stretch.lead.slot.at_utc))
-    older = sum(1 for _ in islice(times.units(before), _COUNTED + 1))
-    if older > 0:
-        count = f"more than {_COUNTED}" if older > _COUNTED else str(older)
-        notes.append(f"{count} slots from before the job was known ({known:%Y-%m-%d %H:%MZ}): --all takes them too")
-    return stretch, tuple(notes)
+# --- as data ---
 
 
-def _missing(
-    request: BackfillRequest, job: str, times: Timetable, stretch: Stretch, worker: StoreWorker
-) -> List[Missing]:
-    """Oldest first; with --force every unit, done or not."""
-    if stretch.low_utc >= stretch.high_utc and stretch.lead is None:
-        return []
-    if request.run.force:
-        return [Missing(unit.key, unit.slot, 0) for unit in times.units(stretch)]
-    return [unit for page in search(job, times, stretch, worker, FIND_S) for unit in page.missing]
+def summary(result: Backfilled) -> str:
+    """`backfilled=9 already_done=1 failed=0 left=0`, and `more=yes` if more is missing than was asked for."""
+    done, already_done, failed, left = result.tally
+    more = " more=yes" if result.more else ""
+    return f"backfilled={done} already_done={already_done} failed={failed} left={left}{more}"
+
+
+def result_as_json(result: Backfilled) -> Dict[str, object]:
+    """The JSON of a backfill, version 1: keys are only ever added."""
+    done, already_done, failed, left = result.tally
+    numbers = {"backfilled": done, "already_done": already_done, "failed": failed, "left": left}
+    return {"version": 1, **numbers, "more": result.more, "exit_code": result.exit_code}
+
+
+def found_as_json(found: Found) -> Dict[str, object]:
+    """The JSON of `--dry-run`, version 1: keys are only ever added. Slots as `next` has them."""
+    gaps = found.gaps
+    slots = [dict(zip(("key", "local", "utc", "note"), texts_of(unit, found.zone))) for unit in gaps.missing]
+    listed = [
+        {**slot, "note": unit.slot.note, "claims": unit.claims} for slot, unit in zip(slots, gaps.missing)
+    ]
+    left_out = {"before_known": gaps.before_known, "pruned": gaps.pruned, "tried": gaps.tried}
+    return {"version": 1, "job": found.spec.job, "zone": found.zone, "slots": listed, "more": gaps.more,
+            "left_out": left_out}  # fmt: skip
+
+
+def texts_of(unit: Missing, zone: str) -> Tuple[str, str, str, str]:
+    """Key, real local time, UTC, and the note on it."""
+    slot = unit.slot
+    return unit.key, local_text(slot.local, is_utc(zone)), utc_text(slot.at_utc), slot.note or ""

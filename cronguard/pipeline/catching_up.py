@@ -8,7 +8,7 @@ next start, on whatever host, begins behind it.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from cronguard.core import overdue
 from cronguard.core.durations import format_duration
@@ -20,11 +20,12 @@ from cronguard.pipeline.passage import Budget, Place
 from cronguard.store.worker import StoreWorker
 
 FIND_S = 10.0
+HURRIED_S = 3.0  # for who may do without the store: it is given its full time again when the slot is claimed
 NOTE_S = 2.0
 
 
 class Choice(NamedTuple):
-    """Which unit an invocation takes and why. `given_up`: older ones that were tried too often, at most a page."""
+    """Which unit an invocation takes and why. `given_up`: older ones that were tried too often."""
 
     place: Place
     why: str
@@ -39,15 +40,21 @@ class Search(NamedTuple):
     until_utc: datetime
 
 
-def search(job: str, times: Timetable, stretch: Stretch, store: StoreWorker, within_s: float) -> Iterator[Search]:
+def search(job: str, times: Timetable, stretch: Stretch, store: StoreWorker) -> Iterator[Search]:
     """The missing units of a stretch, page by page, oldest first."""
-    budget = Budget(within_s)
     for page in times.pages(stretch):
-        keys = [unit.key for unit in page]
-        undone = store.call(lambda opened, keys=keys: opened.undone(job, keys, budget.left()), budget.left())  # type: ignore[misc]
-        claims = store.call(lambda opened, keys=undone: opened.claims(job, keys, budget.left()), budget.left())  # type: ignore[misc]
+        undone, claims = _asked(job, [unit.key for unit in page], store)
         until = page[-1].slot.at_utc + timedelta.resolution
         yield Search(page, missing_of(page, frozenset(undone), claims, stretch.lead), until)
+
+
+def _asked(job: str, keys: List[str], store: StoreWorker) -> Tuple[List[str], Dict[str, int]]:
+    """Which of the keys have no success, and how often each of those was claimed."""
+    budget = Budget(FIND_S)
+    undone = store.call(lambda opened: opened.undone(job, keys, budget.left()), budget.left())
+    if not undone:
+        return [], {}
+    return undone, store.call(lambda opened: opened.claims(job, undone, budget.left()), budget.left())
 
 
 def place_of(unit: Missing, at_utc: datetime, late_from_utc: Optional[datetime]) -> Place:
@@ -84,8 +91,9 @@ def choose(spec: JobSpec, zone: str, own: Place, store: StoreWorker, note: bool)
 
 def choose_or_latest(spec: JobSpec, zone: str, own: Place, store: StoreWorker, say: Say) -> Place:
     """The choice for a run, said; with `--on-store-error run` and a store that is down the own slot."""
+    within_s = HURRIED_S if spec.on_store_error == "run" else FIND_S
     try:
-        store.call(lambda opened: opened.prepare(FIND_S), FIND_S)
+        store.call(lambda opened: opened.prepare(within_s), within_s)
         choice = choose(spec, zone, own, store, note=True)
     except StoreDown as error:
         if spec.on_store_error != "run":
@@ -104,18 +112,24 @@ def _oldest(spec: JobSpec, row: JobRow, own: Place, zone: str, store: StoreWorke
     whole = times.stretch(overdue.expected_since(row), _low(row, spec, own.at_utc), own.slot.at_utc)
     stretch = _unsettled(row, whole)
     most = most_claims(spec.redo)
+    wanted: Optional[Missing] = None
     given_up: List[Missing] = []
-    for found in search(spec.job, times, stretch, store, FIND_S):
+    searched: Optional[datetime] = None
+    for found in search(spec.job, times, stretch, store):
         older = [each for each in found.missing if each.key != own.run_key]
         wanted = next((each for each in older if each.claims < most), None)
-        given_up += older[: PAGE - len(given_up)] if wanted is None else older[: older.index(wanted)]
+        given_up += older if wanted is None else older[: older.index(wanted)]
         if wanted is not None:
-            back = format_duration(spec.look_back_s)
-            why = f"the oldest missing slot of the last {back}; the own slot of this start is {own.slot.label}"
-            return Choice(place_of(wanted, own.at_utc, own.late_from_utc), why, tuple(given_up))
-        if note and len(found.units) == PAGE:
-            _note(spec.job, row, whole, stretch, found.until_utc, store)
-    return Choice(own, "nothing older is missing", tuple(given_up))
+            break
+        if len(found.units) == PAGE:
+            searched = found.until_utc
+    if note and searched is not None:
+        _note(spec.job, row, whole, stretch, searched, store)
+    if wanted is None:
+        return Choice(own, "nothing older is missing", tuple(given_up))
+    back = format_duration(spec.look_back_s)
+    why = f"the oldest missing slot of the last {back}; the own slot of this start is {own.slot.label}"
+    return Choice(place_of(wanted, own.at_utc, own.late_from_utc), why, tuple(given_up))
 
 
 def _low(row: JobRow, spec: JobSpec, now_utc: datetime) -> datetime:

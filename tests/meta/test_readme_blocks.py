@@ -30,7 +30,7 @@ ELSEWHERE = {
     "python -m tests.faults.storm": "the commands of this test suite itself",
 }
 STUBS = (
-    "systemctl", "useradd", "people-to-remind", "send-reminder", "copy-rows", "send", "migrate", "export", "sync",
+    "systemctl", "people-to-remind", "send-reminder", "copy-rows", "send", "migrate", "export", "sync",
     "remind", "backup.sh", "mail", "psql",
 )  # fmt: skip
 GUARDED = ("/srv/app/current/bin", "/srv/app/bin", "/srv/bin")
