@@ -7,9 +7,11 @@ turns. The last one goes through all of them. What was sent is in the file SENT,
 
 from __future__ import annotations
 
+import logging  # noqa: F401  # loaded here, so that no child has to
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from cronguard import once
@@ -54,6 +56,7 @@ def in_a_child(store: str, place: int, sent: Path, effect: str) -> None:
 
 
 def main(store: str, sent: str, effect: str) -> None:
+    import_module("cronguard.store." + ("sqlite" if store.startswith("sqlite:") else "postgres"))
     for place in (*range(REMINDERS), -1):
         in_a_child(store, place, Path(sent), effect)
 
