@@ -12,6 +12,8 @@ import pytest
 from tests.support.cronguard import gone, until
 from tests.support.queues import Queue
 
+pytestmark = pytest.mark.usual
+
 INBOXES = ("north", "south", "west")
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.cronguard import command, environment, history
 
+pytestmark = pytest.mark.usual
+
 HERD = 200
 
 

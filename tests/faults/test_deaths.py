@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.cronguard import Started, command, cronguard, environment, gone, history, until
 
+pytestmark = pytest.mark.usual
+
 SLOT = ["--cron", "0 2 * * *", "--timezone", "UTC", "--timeout", "300s"]
 # Ignores TERM, and has a grandchild in a session of its own that ignores it too.
 STUBBORN = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & echo $$; wait; wait"

@@ -15,6 +15,8 @@ from tests.support.postgres import Server, server_binaries
 from tests.support.proxy import AFTER, BEFORE, Proxy
 from tests.support.stores import parts_of, unavailable
 
+pytestmark = pytest.mark.usual
+
 LEASED = ["--timeout", "300s", "--lease", "15s"]
 # The message of its own that ends a writing transaction: type Q, length 11.
 BARE_COMMIT = b"Q\0\0\0\x0bCOMMIT\0"

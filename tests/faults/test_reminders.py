@@ -15,6 +15,8 @@ from tests.support.cronguard import Started, cronguard, environment, gone, histo
 from tests.support.processes import ROOT
 from tests.support.reminders import MOMENTS, REMINDERS, moment_of
 
+pytestmark = pytest.mark.usual
+
 # The handler's parent is the keeper of `once`, whose parent is `once`.
 KILL_ONCE = "kill -9 $(ps -o ppid= -p $PPID); sleep 60"
 SLOT = ("--cron", "0 9 * * *", "--timezone", "Europe/Rome", "--timeout", "60s")
@@ -40,7 +42,7 @@ def test_killed_at_each_of_a_hundred_places(url: str, tmp_path: Path, effect: st
     """FR-71: what was in flight is the only one that may be missing, or double, as was chosen."""
     sent = tmp_path / "sent"
     program = [sys.executable, "-m", "tests.support.reminders", url, str(sent), effect]
-    subprocess.run(program, check=True, cwd=ROOT, stderr=subprocess.DEVNULL, timeout=120)
+    subprocess.run(program, check=True, cwd=ROOT, stderr=subprocess.DEVNULL, timeout=300)
     found = copies(sent)
     assert [found[place] for place in range(REMINDERS)] == [expected[moment_of(place)] for place in range(REMINDERS)]
 

@@ -15,6 +15,8 @@ import pytest
 from tests.support.cronguard import Started, command, cronguard, environment, history, until
 from tests.support.pingserver import PingServer
 
+pytestmark = pytest.mark.usual
+
 ROME = ("--timezone", "Europe/Rome", "--timeout", "60s")
 HOURLY = ("--cron", "0 * * * *", "--timezone", "UTC", "--timeout", "60s")
 FIRST = "2026-01-20T00:00:03Z"  # when the job was first seen, by its run for 00:00

@@ -12,6 +12,8 @@ import pytest
 from tests.support.children import STUBBORN
 from tests.support.cronguard import Started, cronguard, environment, gone, history, show, until
 
+pytestmark = pytest.mark.usual
+
 Env = Callable[..., Dict[str, str]]
 # With the shortest lease a renewal comes every 2.5 s.
 LEASE = ("--lease", "15s", "--timeout", "60s")

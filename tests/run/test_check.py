@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.cronguard import Started, cronguard, environment, gone, until
 
+pytestmark = pytest.mark.usual
+
 NIGHTLY = ("--cron", "0 2 * * *", "--timezone", "Europe/Rome", "--timeout", "1h")
 
 

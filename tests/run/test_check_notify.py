@@ -11,6 +11,8 @@ import pytest
 from tests.support.cronguard import Started, cronguard, environment
 from tests.support.pingserver import PingServer
 
+pytestmark = pytest.mark.usual
+
 HOURLY = ("--cron", "0 * * * *", "--timezone", "UTC", "--timeout", "1h")
 OK_AT, MISSED_AT = "2026-01-20T01:10Z", "2026-01-20T02:15Z"
 

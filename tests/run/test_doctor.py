@@ -26,6 +26,8 @@ from tests.support.cronguard import cronguard, environment, history
 from tests.support.pingserver import PingServer
 from tests.support.postgres import free_port, private_directory
 
+pytestmark = pytest.mark.usual
+
 ELSEWHERE = {"clock daemon", "alerts", "scheduled"}  # what the machine of the test may lack
 STORE_ITEMS = ("store", "schema", "lock", "pooler", "clock")
 

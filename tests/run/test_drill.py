@@ -13,6 +13,8 @@ import pytest
 from tests.support.cronguard import cronguard, environment
 from tests.support.pingserver import PingServer
 
+pytestmark = pytest.mark.usual
+
 GUARDS = ["double slot", "overlap", "timeout", "killed supervisor", "failure", "recovery"]
 WEAK = """
 from cronguard.store import claiming

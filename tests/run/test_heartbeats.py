@@ -10,6 +10,8 @@ import pytest
 from tests.support.cronguard import Started, cronguard, environment, history, show
 from tests.support.pingserver import PingServer
 
+pytestmark = pytest.mark.usual
+
 LIMITED = ["--timeout", "60s"]
 
 

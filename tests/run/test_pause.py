@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.cronguard import Started, cronguard, environment, history, until
 
+pytestmark = pytest.mark.usual
+
 RUN = ("--timeout", "60s", "--")
 CONFIG = """
 [jobs.planned]

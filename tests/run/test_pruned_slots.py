@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.cronguard import cronguard, environment, history
 
+pytestmark = pytest.mark.usual
+
 NIGHTLY = ("--cron", "0 2 * * *", "--timezone", "UTC", "--timeout", "60s")
 
 

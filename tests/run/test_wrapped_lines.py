@@ -22,6 +22,8 @@ from cronguard.core.guard_plans import Wishes
 from cronguard.core.wrapping import wrap
 from tests.support.probe import Ran, make_probe, run_as_cron
 
+pytestmark = pytest.mark.usual
+
 ROOT = Path(__file__).parents[2]
 
 # Commands as they stand in a crontab; `probe` tells what reached it and exits with the number of its arguments.
