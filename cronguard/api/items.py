@@ -136,7 +136,7 @@ def _handled(handler: Handler, work: Work, handed: Handed, spec: ItemsSpec, pass
         ending, message = "failed", f"{type(error).__name__}: {error}"
     except BaseException:
         pass_.stop("signal")
-        pass_.next(Handled(handed.item, "interrupted", "", boot_s()), lambda _item, _news: None)
+        pass_.next(Handled(handed.item, "interrupted", "", 0.0), lambda _item, _news: None)
         raise
     return Handled(handed.item, ending, message, boot_s() + spec.reserve_s)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from functools import partial
 from math import inf
 from typing import Callable, Deque, Dict, List, NamedTuple, Optional, TypeVar, Union
 
@@ -30,6 +31,7 @@ T = TypeVar("T")
 WITHIN_S = 5.0
 # For what loses nothing when it is given up: reservations end by themselves.
 _PATIENCE_S = 10.0
+_SHORTEST_S = 1.0  # for a try whose time is over
 _RETRY_S = 0.25
 _LONGEST_RETRY_S = 2.0
 
@@ -45,12 +47,14 @@ class Handed(NamedTuple):
 
 
 class Handled(NamedTuple):
-    """How it ended. `ending`: `done`, `failed`, or `interrupted`: ended by ourselves, not the item's fault."""
+    """How it ended. `ending`: `done`, `failed`, or `interrupted`: ended by ourselves, not the item's fault.
+
+    `settle_until`: boot time until which that is worth a try; an interrupted one comes back without it as well."""
 
     item: Reserved
     ending: str
     message: str
-    settle_until: float  # boot time at which its reservation has ended for certain
+    settle_until: float
 
 
 class Tally(NamedTuple):
@@ -204,8 +208,8 @@ class Pass:
         job, reserve_s = self._spec.job, self._spec.reserve_s
         starting = [] if item is None else [Start(item.key, item.token, item.attempts + 1)]
 
-        def work(store: Store) -> Steps:
-            steps = store.step_items(job, settled, starting, reserve_s, WITHIN_S)
+        def work(store: Store, within_s: float) -> Steps:
+            steps = store.step_items(job, settled, starting, reserve_s, within_s)
             for end in settled:
                 self._hands.pop(end.key, None)
             if item is not None and not steps.unstarted:
@@ -257,7 +261,9 @@ class Pass:
         if self._spec.group is not None:
             return [self._spec.group]
         job, after, most = self._spec.job, self._after, self._spec.batch
-        page = self._patiently(lambda store: store.ready_groups(job, after, most, WITHIN_S), boot_s() + _PATIENCE_S)
+        page = self._patiently(
+            lambda store, within_s: store.ready_groups(job, after, most, within_s), boot_s() + _PATIENCE_S
+        )
         self._after = page[-1] if len(page) == most else None
         return page
 
@@ -266,7 +272,7 @@ class Pass:
         take = Take(
             spec.job, offer.groups, spec.batch, offer.per_group, self._worker, new_run_id(), self._fence, spec.reserve_s
         )
-        answer = self._patiently(lambda store: store.take_items(take, WITHIN_S), boot_s() + _PATIENCE_S)
+        answer = self._patiently(lambda store, within_s: store.take_items(take, within_s), boot_s() + _PATIENCE_S)
         if isinstance(answer, Fenced):
             self._ended_by = "fenced"
             return False
@@ -296,15 +302,20 @@ class Pass:
             hand.tell(hand.item, sent_at if held.get(key) == hand.item.token else "lost")
         return "ours"
 
-    def _patiently(self, work: Callable[[Store], T], until: float) -> T:
+    def _patiently(self, work: Callable[[Store, float], T], until: float) -> T:
         """Try until then, once at least: after a failure that was final, or a signal, not for long."""
         pause_s, began_at = _RETRY_S, boot_s()
         while True:
+            within_s = min(WITHIN_S, max(_SHORTEST_S, until - boot_s()))
             try:
-                return self._store.call(work, WITHIN_S)
+                return self._store.call(partial(_within, work, within_s), within_s)
             except StoreDown:
                 last = until if self._ended_by != "signal" else min(until, began_at + _PATIENCE_S)
                 if self.fault is not None or boot_s() + pause_s > last:
                     raise
             threading.Event().wait(pause_s)
             pause_s = min(_LONGEST_RETRY_S, pause_s * 2)
+
+
+def _within(work: Callable[[Store, float], T], within_s: float, store: Store) -> T:
+    return work(store, within_s)

@@ -113,7 +113,7 @@ class _Runner(threading.Thread):
             )  # fmt: skip
         except CronguardError as error:
             self._pass.stop("fault", error)
-            return Handled(item, "interrupted", "", handed.sent_at + spec.reserve_s)
+            return Handled(item, "interrupted", "", 0.0)
         return self._judged(item, exit_, lease.sent_at + spec.reserve_s)
 
     def _command(self, item: Reserved) -> Command:
@@ -137,9 +137,10 @@ class _Runner(threading.Thread):
             return Handled(item, "done", "", settle_until)
         if exit_.stopped_by == "keeper_lost" or exit_.start_code == NOT_FOUND:  # it would be so for all others too
             self._pass.stop("fault", CronguardError(f"handler: {outcome.message}"))
-            return Handled(item, "interrupted", message, settle_until)
-        ending = "interrupted" if outcome.status == "aborted" else "failed"
-        return Handled(item, ending, message, settle_until)
+            return Handled(item, "interrupted", message, 0.0)
+        if outcome.status == "aborted":
+            return Handled(item, "interrupted", message, 0.0)
+        return Handled(item, "failed", message, settle_until)
 
 
 def _last_line(tail: str) -> str:

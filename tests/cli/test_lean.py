@@ -1,14 +1,14 @@
-"""The two front ends of `run` understand the same: what `lean` takes, typer would have taken for the same request."""
+"""The two front ends understand the same: what `lean` takes, typer would have taken for the same request."""
 
 from __future__ import annotations
 
-from typing import Any, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cronguard.cli import app, main, run
+from cronguard.cli import app, effect, item_work, items, main, once, run
 from cronguard.cli.edge import Progress
 from cronguard.cli.lean import line_of
 from cronguard.core.settings import SETTINGS
@@ -58,9 +58,40 @@ def test_what_lean_understands_typer_understands_alike(before: list, after: list
 
 
 @pytest.mark.parametrize(
+    ("lean_end", "full_end", "line"),
+    [
+        (item_work, items, "-v items work mails --budget 50s --batch=3 --store sqlite:x -- send {key} --quiet"),
+        (item_work, items, "items --config c work mails"),
+        (effect, once, "--log-format json once key --effect at-least-once --job=mails -- send"),
+    ],
+)
+def test_other_commands_that_start_fast_are_understood_alike(
+    lean_end: Any, full_end: Any, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: List[Any] = []
+
+    def note(subject: str, words: Any, given: Dict[str, Any], invocation: Any, *_more: Any) -> int:
+        texts = {name: text for name, text in given.items() if text not in (None, False)}
+        seen.append((subject, words, texts, invocation))
+        return 0
+
+    monkeypatch.setattr(lean_end, "carry_out", note)
+    monkeypatch.setattr(full_end, "carry_out", note)
+    assert line_of(line.split()) is not None
+    main.execute(line.split())
+    app.invoke(line.split(), Progress())
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["run"],
+        ["items", "work"],
+        ["items", "work", "mails", "--force"],
+        ["items", "--budget", "3s", "work", "mails"],
+        ["items", "list", "work"],
         ["run", "--help"],
         ["run", "job", "extra", "--", "true"],
         ["run", "job", "--timeout"],

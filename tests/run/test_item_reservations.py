@@ -123,7 +123,7 @@ def test_outage_is_waited_for_while_the_reservation_lasts_and_no_longer(
         queue.add(*"ab")
         gate = tmp_path / "gate"
         handler = f"echo $$; [ {{key}} = b ] && sleep 60; while ! [ -e {gate} ]; do sleep 0.02; done; :"
-        with queue.working("--reserve", "8s", *QUICK, *sh(handler)) as working:
+        with queue.working("--reserve", "6s", *QUICK, *sh(handler)) as working:
             working.line()
             server.stop()
             gate.touch()  # a ends well while there is nobody to tell
