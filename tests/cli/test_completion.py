@@ -19,6 +19,7 @@ from cronguard.store.backend import SqlStore
 from tests.support.claims import claimed, finish, request
 from tests.support.cronguard import cronguard
 from tests.support.postgres import free_port
+from tests.support.stores import unavailable
 
 # What bash does at a TAB: split the line, call the function, show COMPREPLY. `=` and `:` are words of their own there.
 _BASH = """
@@ -59,7 +60,7 @@ def script(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[[str],
 def tab(script: Callable[[str], Path], on_path: Path) -> Tab:
     bash = shutil.which("bash")
     if bash is None:
-        pytest.skip("no bash")
+        unavailable("no bash")
     path = script("bash")
 
     def pressed(*words: str) -> List[str]:
@@ -152,7 +153,7 @@ def test_unknown_shell_gets_the_nearest(capfd: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_text_is_one_that_the_shell_reads(shell: str, script: Callable[[str], Path]) -> None:
     if shutil.which(shell) is None:
-        pytest.skip(f"no {shell}")
+        unavailable(f"no {shell}")
     subprocess.run([shell, "-n", str(script(shell))], check=True, timeout=20)
 
 
@@ -160,7 +161,7 @@ def test_fish_completes_commands_options_choices_and_jobs(
     script: Callable[[str], Path], on_path: Path, job: str
 ) -> None:
     if shutil.which("fish") is None:
-        pytest.skip("no fish")
+        unavailable("no fish")
     path = script("fish")
 
     def pressed(line: str) -> List[str]:

@@ -57,7 +57,7 @@ def test_exit_codes_and_variables_are_those_of_the_readme() -> None:
 def test_page_formats_without_a_warning() -> None:
     groff = shutil.which("groff")
     if groff is None:
-        pytest.skip("no groff")
+        unavailable("no groff")
     done = subprocess.run([groff, "-man", "-Tutf8", "-ww", str(PAGE)], capture_output=True, check=True)
     assert done.stderr == b""
     assert b"CRONGUARD" in done.stdout
