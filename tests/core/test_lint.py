@@ -19,7 +19,9 @@ from tests.support.crontabs import SAMPLES, Sample
 NOW = datetime(2026, 12, 1, tzinfo=timezone.utc)
 HOME = "/home/ann"
 DIRECTORIES = ("/", "/dev", "/tmp", "/var/log", HOME, HOME + "/logs")
-COMMANDS = ["true", "pg_dump", "gzip", "mail", "timeout", "nice", "cat", "sh", "bash", "mysql", "curl", "date", "cronguard"]
+COMMANDS = [
+    "true", "pg_dump", "gzip", "mail", "timeout", "nice", "cat", "sh", "bash", "mysql", "curl", "date", "cronguard",
+]  # fmt: skip
 
 
 class FakeHost:
