@@ -228,7 +228,8 @@ def _inner(program: Word, words: List[Word]) -> Optional[List[Word]]:
     name = program.text.rpartition("/")[2]
     if name == "cronguard":
         texts = [word.text for word in words]
-        return words[texts.index("--") + 1 :] if "--" in texts else None
+        at = texts.index("--") if "--" in texts else len(texts)
+        return None if "--shell" in texts[:at] else words[at + 1 :]  # a shell line's commands are the case's own
     if name == "timeout":
         rest = _without_options(words, "ks")
         return rest[1:] if rest else None

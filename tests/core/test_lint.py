@@ -19,7 +19,9 @@ from tests.support.crontabs import SAMPLES, Sample
 NOW = datetime(2026, 12, 1, tzinfo=timezone.utc)
 HOME = "/home/ann"
 DIRECTORIES = ("/", "/dev", "/tmp", "/var/log", HOME, HOME + "/logs")
-COMMANDS = ["true", "pg_dump", "gzip", "mail", "timeout", "nice", "cat", "sh", "bash", "mysql", "curl", "date"]
+COMMANDS = [
+    "true", "pg_dump", "gzip", "mail", "timeout", "nice", "cat", "sh", "bash", "mysql", "curl", "date", "cronguard",
+]  # fmt: skip
 
 
 class FakeHost:
@@ -128,7 +130,8 @@ CASES: Dict[str, Tuple[List[bytes], List[bytes], Dict[str, Optional[str]]]] = {
     ),
     "command-not-found": (
         [NOON + b"shiny\n", NOON + b"nice -n 5 shiny\n", NOON + b"/usr/bin/shiny\n", b"PATH=/opt\n" + NOON + b"cat\n"],
-        [NOON + b"true\n", NOON + b"/usr/bin/true\n", NOON + b"A=1 nice -n 5 true\n", NOON + b"$X y\n", NOON + b"cd\n"],
+        [NOON + b"true\n", NOON + b"/usr/bin/true\n", NOON + b"A=1 nice -n 5 true\n", NOON + b"$X y\n", NOON + b"cd\n",
+         b"PATH=/usr/bin\n" + NOON + b"timeout 9 cronguard run j --shell -- 'true > /dev/null'\n"],
         {},
     ),
     "secret-on-line": (
