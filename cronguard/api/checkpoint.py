@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Dict, Optional, overload
 
-from cronguard.api.session import invocation_for, log, opened
+from cronguard.api.session import invocation_for, log, opened, text
 from cronguard.commands import checkpoint as checkpoints
 from cronguard.core.checkpoints import NewerFence
 from cronguard.core.ledger import Fenced
@@ -42,7 +42,7 @@ def get(
     config: Optional[str] = None,
 ) -> Optional[str]:
     """Its value; `default` when it is not set. CronguardError when the store cannot say."""
-    found = checkpoints.get_checkpoint(job, name, invocation_for(store, config), opened)
+    found = checkpoints.get_checkpoint(job, text("name", name), invocation_for(store, config), opened)
     return default if found is None else found.value
 
 
@@ -60,7 +60,8 @@ def set(
 
     RunLost: our run has lost its lock, or a newer one has set it. Refused: it is not what was expected, or a run of the
     job is under way and we are not part of it (unless `force`). Then nothing has changed."""
-    request = checkpoints.SetRequest(job, name, value, expect, force)
+    expected = None if expect is None else text("expect", expect)
+    request = checkpoints.SetRequest(job, text("name", name), text("value", value), expected, force)
     result = checkpoints.set_checkpoint(request, invocation_for(store, config), opened)
     if result.refusal is not None:
         raise (RunLost if isinstance(result.answer, (Fenced, NewerFence)) else Refused)(result.refusal)
@@ -78,4 +79,4 @@ def clear(
     name: str, *, job: Optional[str] = None, store: Optional[str] = None, config: Optional[str] = None
 ) -> bool:
     """Forget it; False: it was not set."""
-    return checkpoints.clear_checkpoint(job, name, invocation_for(store, config), opened)
+    return checkpoints.clear_checkpoint(job, text("name", name), invocation_for(store, config), opened)

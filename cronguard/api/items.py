@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Callable, Dict, Iterable, Iterator, Mapping, Optional, Union
 
-from cronguard.api.session import log
+from cronguard.api.session import log, text
 from cronguard.commands.items_add import Added, add_all
 from cronguard.core.item_settings import ItemsSpec, pass_s, resolve_items
 from cronguard.core.item_texts import checked, item_environment
@@ -65,12 +65,14 @@ def add(
 
     Keys, which get the same `group`, `payload` and `not_before` (aware, or so long from now), or whole items. Those
     that are there already stay as they are. CronguardError for what is no item, or a store that is down."""
+    if isinstance(items, str):
+        raise UsageError(f"items: {items!r}: one text, and each of its letters would be an item", "put it into a list")
     environ = own_environment()
     name = _job(job, environ)
     if isinstance(not_before, timedelta):
         not_before = clock.now_utc(environ) + not_before
     model = NewItem("", group, payload, not_before)
-    whole = (model._replace(key=each) if isinstance(each, str) else each for each in items)
+    whole = (each if isinstance(each, NewItem) else model._replace(key=text("item", each)) for each in items)
     with _store(open_workspace(Invocation(store, config, None, False, environ), name)) as worker:
         return add_all(name, (_checked(each) for each in whole), worker)
 
@@ -158,6 +160,8 @@ def _job(given: Optional[str], environ: Mapping[str, str]) -> str:
 
 
 def _checked(item: NewItem) -> NewItem:
+    for name in ("key", "group", "payload"):
+        text(name, getattr(item, name))
     if item.not_before_utc is not None and item.not_before_utc.tzinfo is None:
         raise UsageError("not_before: without a time zone", "datetime.now(timezone.utc) has one")
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Iterator, Optional, Union
 
-from cronguard.api.session import invocation_for, log, session_of
+from cronguard.api.session import invocation_for, log, session_of, text
 from cronguard.core import exitcodes
 from cronguard.core.effect_settings import check_options, resolve_effect
 from cronguard.core.effect_texts import effect_of, idempotency_of
@@ -67,7 +67,7 @@ def once(
     options = {name: value for name, value in given.items() if value is not None}
     invocation = invocation_for(store, config)
     check_options(options)
-    of = effect_of(job_from(job, invocation.environ), key, per_slot, invocation.environ)
+    of = effect_of(job_from(job, invocation.environ), text("key", key), per_slot, invocation.environ)
     workspace = open_workspace(invocation, of.job)
     session = session_of(workspace)
     spec = resolve_effect(of.job, options, workspace.document, workspace.file_name)

@@ -14,6 +14,7 @@ from typing import Dict, Iterator, Optional, Tuple
 from cronguard.core.effect_texts import TOKEN_VARIABLE
 from cronguard.core.ledger import Begun
 from cronguard.core.model import Event, Invocation
+from cronguard.errors import UsageError
 from cronguard.pipeline.effect import LEASE_S
 from cronguard.store.contract import Store
 from cronguard.store.worker import StoreWorker
@@ -77,6 +78,13 @@ def opened(job: str, invocation: Invocation) -> Iterator[StoreWorker]:
 def invocation_for(store: Optional[str], config: Optional[str]) -> Invocation:
     """What a call works with: what it was given, else what the environment and the config file say."""
     return Invocation(store, config, None, False, own_environment())
+
+
+def text(what: str, value: object) -> str:
+    """It, if it is a str. UsageError otherwise: nobody but the caller knows how a number is to be written."""
+    if not isinstance(value, str):
+        raise UsageError(f"{what}: {value!r}: no str")
+    return value
 
 
 def log(event: Event) -> None:

@@ -147,6 +147,8 @@ def _explained(error: Any, words: List[str]) -> UsageError:
     if isinstance(error, _click_errors().NoSuchOption):
         message = f"no such option: {error.option_name}"
         hint = _place_of(error, words) or did_you_mean(error.option_name, _options_of(error)).lstrip("; ")
+        if not hint and command_in(words) == "checkpoint":
+            hint = "a name or value that begins with - goes behind --"
     if line is not None and "--" not in words and not hint:
         hint = f"the command goes behind --, as in cronguard {line} -- CMD"
     return UsageError(message, hint)

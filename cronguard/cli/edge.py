@@ -36,6 +36,8 @@ class Progress:
 
 def exit_code_for(command: Optional[str], error: BaseException) -> int:
     """What a command leaves with after that error."""
+    if command == "items" and isinstance(error, NotFound):  # only where no command of the user's is in play
+        return NotFound.exit_code
     if command in GUARDING:
         return OUR_FAULT
     if command == "check":

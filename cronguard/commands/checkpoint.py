@@ -92,7 +92,7 @@ def set_checkpoint(request: SetRequest, invocation: Invocation, opened: Opened =
         answer = worker.call(lambda store: store.set_checkpoint(wish, WITHIN_S), WITHIN_S)
     if isinstance(answer, WasSet):
         return SetResult(job, answer, notice=_notice(wish, answer))
-    return SetResult(job, answer, refusal=f"checkpoint {wish.name}: not set: {_why_not(answer)}")
+    return SetResult(job, answer, refusal=f"checkpoint {wish.name}: left as it was: {_why_not(answer)}")
 
 
 def clear_checkpoint(job: Optional[str], name: str, invocation: Invocation, opened: Opened = opened_once) -> bool:
@@ -142,8 +142,8 @@ def _why_not(answer: SetAnswer) -> str:
         return f"run {short_id(answer.run_id)} of the job is under way; wait for its end, or use --force"
     assert isinstance(answer, Differs)
     if answer.present is None:
-        return "it is not as --expect says: it is not set"
-    return f"it is not as --expect says: it is {names.shown(answer.present.value)}{_setter(answer.present)}"
+        return "--expect: it is not set"
+    return f"--expect: it is {names.shown(answer.present.value)}{_setter(answer.present)}"
 
 
 def _notice(wish: CheckpointSet, answer: WasSet) -> Optional[str]:

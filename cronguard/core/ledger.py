@@ -131,10 +131,11 @@ def job_from(given: Optional[str], environ: Mapping[str, str]) -> str:
     """The job that something belongs to: as named, else that of the surrounding run. UsageError without either."""
     job = given or environ.get("CRONGUARD_JOB")
     if not job:
-        raise UsageError("JOB: none named, and no run around us whose CRONGUARD_JOB would say it", "name it: --job JOB")
-    problem = check_job_name(job)
-    if problem is not None:
-        raise UsageError(f"{'--job' if given else 'CRONGUARD_JOB'}: {problem}")
+        problem = "JOB: none named, and no run around us whose CRONGUARD_JOB would say it"
+        raise UsageError(problem, "name it: --job JOB, in Python job=...")
+    wrong = check_job_name(job)
+    if wrong is not None:
+        raise UsageError(f"{'--job' if given else 'CRONGUARD_JOB'}: {wrong}")
     return job
 
 

@@ -73,6 +73,14 @@ def test_runs_never_go_back_and_outsiders_do_not_interfere(kind: str, request: p
     assert "checkpoint cursor: was '2', set " in by_hand.stderr, "a person is told what a run had set"
 
 
+def test_value_that_looks_like_an_option_goes_behind_dashes() -> None:
+    mistaken = checkpoint("set", "cursor", "-x7")
+    assert mistaken.returncode == 2
+    assert "a name or value that begins with - goes behind --" in mistaken.stderr
+    assert cronguard("checkpoint", "set", "--job", "sync", "cursor", "--", "-x7").returncode == 0
+    assert checkpoint("get", "cursor").stdout == "-x7\n"
+
+
 def test_what_makes_no_sense_is_one_line() -> None:
     for words, code, said in (
         (("get", "a\nb", "--job", "sync"), 2, "NAME: 'a\\nb'"),

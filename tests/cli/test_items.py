@@ -75,7 +75,6 @@ def test_lines_of_json_bring_everything_with_them() -> None:
         (["work", JOB, "x"], "the command goes behind --, as in cronguard items work JOB -- CMD"),
         (["work", JOB, "--"], "CMD: empty"),
         (["drop", JOB], "no such command 'drop'"),
-        (["show", JOB, "nope"], "no such item: 'nope'"),
     ],
 )
 def test_what_is_asked_wrongly_is_one_line_and_125(words: list, why: str) -> None:
@@ -83,6 +82,15 @@ def test_what_is_asked_wrongly_is_one_line_and_125(words: list, why: str) -> Non
     assert (done.returncode, done.stdout) == (125, "")
     assert why in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_what_is_not_there_is_one_line_and_1() -> None:
+    """README, exit codes: as for a run that does not exist."""
+    cronguard("items", "add", JOB, "k")
+    for more, said in (((), "no such item: 'nope'"), (("--ledger",), "no such effect: 'nope'")):
+        done = cronguard("items", "show", JOB, "nope", *more)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert said in done.stderr
 
 
 def test_dead_letters_are_listed_shown_retried_and_forgotten() -> None:

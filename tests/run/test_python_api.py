@@ -1,4 +1,4 @@
-"""`from cronguard import once, checkpoint`: the command line's rules, without its processes."""
+"""`from cronguard import once, checkpoint, items`: the command line's rules, without its processes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import List
+from typing import Callable, List
 
 import pytest
 
-from cronguard import checkpoint, once
+from cronguard import checkpoint, items, once
 from cronguard.api import session
-from cronguard.errors import ConfigError, Refused, RunLost, UsageError
+from cronguard.errors import ConfigError, CronguardError, Refused, RunLost, UsageError
 from tests.support.cronguard import cronguard, environment
 
 AT_LEAST = {"effect": "at-least-once"}
@@ -94,6 +94,23 @@ def test_settings_come_from_the_jobs_table(tmp_path: Path) -> None:
         pass
     with pytest.raises(UsageError, match="--per-slot"), once("k", per_slot=True):
         pass
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: once(4711).__enter__(), "key: 4711: no str"),
+        (lambda: checkpoint.set("cursor", 418), "value: 418: no str"),
+        (lambda: checkpoint.set("cursor", "418", expect=417), "expect: 417: no str"),
+        (lambda: checkpoint.get(None), "name: None: no str"),
+        (lambda: items.add([4711]), "item: 4711: no str"),
+        (lambda: items.add([items.NewItem("k", payload=b"x")]), "payload: b'x': no str"),
+        (lambda: items.add("mail:4711"), "one text, and each of its letters"),
+    ],
+)
+def test_what_is_no_text_is_told_apart(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(CronguardError, match=said):
+        call()
 
 
 def test_run_that_lost_its_lock_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
