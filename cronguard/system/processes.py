@@ -102,8 +102,11 @@ def _command_line(pid: int) -> str:
 
 
 def send(pids: Iterable[int], *signums: int) -> None:
-    """Signal each process; those that have ended or are not ours to signal are passed over."""
-    for pid in pids:
+    """Signal each process; those that have ended or are not ours to signal are passed over.
+
+    A group or a lower number first, so as a rule a parent before its children: a shell whose present command is ended
+    before itself would go on with its next line."""
+    for pid in sorted(pids):
         for signum in signums:
             try:
                 os.kill(pid, signum)

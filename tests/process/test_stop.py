@@ -12,6 +12,7 @@ from typing import Iterator, List
 
 import pytest
 
+from cronguard.system import processes
 from tests.support.children import DAEMON, DOUBLE_FORK, POLITE, SETSID_GRANDCHILD, STOPPED, STUBBORN
 from tests.support.processes import Guarded, alive, run_driver, sh, wait_until
 
@@ -62,6 +63,14 @@ def test_timeout_stays_one_when_the_command_then_exits_with_success(tmp_path: Pa
     facts = run_driver(tmp_path, sh(POLITE), timeout_s=0.3, grace_s=5)
     assert (facts["stopped_by"], facts["exit_code"]) == ("timeout", 0)
     assert facts["duration_s"] < 2
+
+
+def test_script_is_signalled_before_its_present_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a shell would go on with its next line for a moment, and that line may be the mail."""
+    signalled: List[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _signum: signalled.append(pid))
+    processes.send({70_008, 70_001, 70_015, -70_000}, signal.SIGTERM)
+    assert signalled == [-70_000, 70_001, 70_008, 70_015]
 
 
 def test_stopped_command_is_woken_to_be_terminated(tmp_path: Path) -> None:
