@@ -21,7 +21,7 @@ SEED = 20260120
 pytestmark = pytest.mark.usual
 
 STORM_S = 12.0
-CONTROL_S = 3.0
+CONTROL_S = 6.0
 
 
 def need(kind: str) -> None:
